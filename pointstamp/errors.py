@@ -19,7 +19,8 @@
     |   |   |-- RouteError          a route to a stream or worker that does not exist
     |   |   |-- FileFormatError     a file that does not hold what it should
     |   |   |   `-- TruncatedError  a capture that ends before its stream did
-    |   |   `-- EventError          captured events that contradict each other
+    |   |   |-- EventError          captured events that contradict each other
+    |   |   `-- GraphError          tables that are no graph (an id that repeats, or is nowhere)
     |   |-- PatternError            a motif pattern that cannot be understood
     |   `-- AsOfError               a trace read as of a time that it is not exact at
     |-- CommunicationError          workers cannot talk to each other
@@ -137,6 +138,10 @@ class TruncatedError(FileFormatError):
 
 class EventError(DataError):
     """Captured events that contradict each other, such as a batch at a complete time."""
+
+
+class GraphError(DataError):
+    """Tables of vertices and edges that do not make a graph; says which ids are wrong."""
 
 
 class PatternError(UsageError):

@@ -16,6 +16,7 @@ from typer import Argument, Exit, Option, Typer
 from pointstamp.cli.programs import explain, log, run
 from pointstamp.cli.request import Request
 from pointstamp.cli.streams import print_version
+from pointstamp.cli.tables import find, graph
 
 if TYPE_CHECKING:
     from pointstamp.cli.search import Search
@@ -121,6 +122,8 @@ def cliques(
     return clique_search(k)
 
 
+command(find)
+command(graph)
 command(run, runs_program=True)
 command(log)
 command(explain)

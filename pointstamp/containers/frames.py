@@ -58,6 +58,40 @@ def record_batches(data: Any) -> Iterator[Any]:
     return (_without_views(batch) for batch in batches if batch.num_rows)
 
 
+def whole_table(data: Any, what: str) -> Any:
+    """The `pyarrow.Table` of a table, a record batch, a data frame, or columns by name.
+
+    what : what it is, for the message of an error
+
+    Raises
+    ------
+    ContainerError
+        If it is none of these.
+    SchemaError
+        As for `record_batches`.
+
+    >>> whole_table({"a": [1, 2]}, "an example").num_rows
+    2
+    """
+    import pyarrow as pa
+
+    if isinstance(data, dict):
+        return pa.table(data)
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([_without_views(data)])
+    if not is_table(data):
+        raise ContainerError(
+            f"{what} are a table, a data frame or columns by name, not a "
+            f"{type(data).__module__}.{type(data).__name__}"
+        )
+    batches = list(record_batches(data))
+    if batches:
+        return pa.Table.from_batches(batches)
+    if _is_pandas_frame(data):
+        return _from_pandas(data).replace_schema_metadata(None)
+    return data if isinstance(data, pa.Table) else pa.table(data)
+
+
 def _from_pandas(frame: Any) -> Any:
     import pyarrow as pa
 

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from pointstamp.graph.clique_search import cliques as cliques
     from pointstamp.graph.clique_search import count_cliques as count_cliques
     from pointstamp.graph.clustering import local_clustering as local_clustering
+    from pointstamp.graph.clustering import triangle_counts as triangle_counts
     from pointstamp.graph.components import connected_components as connected_components
     from pointstamp.graph.core import core_numbers as core_numbers
     from pointstamp.graph.core import k_core as k_core
+    from pointstamp.graph.independent_set import maximal_independent_set as maximal_independent_set
     from pointstamp.graph.label_propagation import communities as communities
     from pointstamp.graph.labels import components_by_labels as components_by_labels
+    from pointstamp.graph.landmarks import landmark_distances as landmark_distances
     from pointstamp.graph.motif_search import count_motifs as count_motifs
     from pointstamp.graph.motif_search import motifs as motifs
     from pointstamp.graph.page_rank import pagerank as pagerank
@@ -26,10 +29,13 @@ if TYPE_CHECKING:
     from pointstamp.graph.patterns import parse_pattern as parse_pattern
     from pointstamp.graph.scc import strongly_connected_components as strongly_connected_components
     from pointstamp.graph.shortest_paths import sssp as sssp
+    from pointstamp.graph.tables.graph import Graph as Graph
     from pointstamp.graph.triangle_search import count_triangles as count_triangles
     from pointstamp.graph.triangle_search import triangles as triangles
+    from pointstamp.graph.weighted_ranks import weighted_ranks as weighted_ranks
 
 _HOMES = {
+    "Graph": "tables.graph",
     "Pattern": "patterns",
     "bfs": "breadth_first",
     "cliques": "clique_search",
@@ -41,13 +47,17 @@ _HOMES = {
     "count_motifs": "motif_search",
     "count_triangles": "triangle_search",
     "k_core": "core",
+    "landmark_distances": "landmarks",
     "local_clustering": "clustering",
+    "maximal_independent_set": "independent_set",
     "motifs": "motif_search",
     "pagerank": "page_rank",
     "parse_pattern": "patterns",
     "sssp": "shortest_paths",
     "strongly_connected_components": "scc",
+    "triangle_counts": "clustering",
     "triangles": "triangle_search",
+    "weighted_ranks": "weighted_ranks",
 }
 
 __all__ = sorted(_HOMES)

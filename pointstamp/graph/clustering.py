@@ -31,6 +31,7 @@ from pointstamp.kernels.triads import Marks, count_triads
 from pointstamp.operators.stream import Stream
 
 COEFFICIENT = "coefficient"
+COUNT = "count"
 
 _NO_SLOT = -1
 
@@ -79,6 +80,34 @@ def local_clustering(
     directions: list[Direction] = ["in", "out"] if directed else ["both"]
     parts = partitions(edges, vertices, directions, "pull")
     return solve(parts, _Triads, _Triads.result, "Clustering")
+
+
+def triangle_counts(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Stream[Any]:
+    """How many triangles each vertex is in.
+
+    Directions are ignored, loops dropped, and edges that repeat, in either
+    direction, count once.
+
+    Parameters
+    ----------
+    edges, vertices : Stream
+        As for `local_clustering`, which says what it costs.
+
+    Returns
+    -------
+    Stream of pyarrow.RecordBatch
+        int64 columns `vertex` and `count`; each vertex once.
+
+    Examples
+    --------
+    >>> import pointstamp as ps
+    >>> def build(scope):
+    ...     return triangle_counts(scope.to_stream([(1, 2), (2, 3), (3, 1), (3, 4)]))
+    >>> [record for _, record in ps.testing.collect(build)]
+    [(1, 1), (2, 1), (3, 1), (4, 0)]
+    """
+    parts = partitions(edges, vertices, ["both"], "pull")
+    return solve(parts, _Triads, _Triads.triangles, "Triangles")
 
 
 class _Triads:
@@ -188,6 +217,11 @@ class _Triads:
                 VALUE: counts[ghosts],
             }
         )
+
+    def triangles(self) -> Any:
+        """Vertices and their triangles, of whose opposite edges each counts in both directions."""
+        counts = self._counts[: self._partition.n] // 2
+        return to_arrow(Arrays({VERTEX: self._partition.vertices, COUNT: counts}))
 
     def result(self) -> Any:
         """Vertices and their coefficients."""

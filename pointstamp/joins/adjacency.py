@@ -1,7 +1,7 @@
 """The neighbours of the vertices that one worker keeps: the index a join asks.
 
 An `Adjacency` has one direction, out-neighbours or in-neighbours, of all edges of
-one time whose key this worker owns. A `Graph` is what all operators of the worker
+one time whose key this worker owns. An `IndexedGraph` is what all operators of the worker
 have in hand for a time: one adjacency or two, and room to mark vertices in.
 
 Knows nothing of streams; which worker owns a vertex is decided by the hash that also
@@ -110,7 +110,7 @@ class Adjacency:
         return find_spans(self.keys, self.starts, self.table, self.dense, contiguous(vertices))
 
 
-class Graph:
+class IndexedGraph:
     """The edges of one time, as far as one of `peers` workers keeps them.
 
     Neighbours are *numbers* here, int32 from 0 in the order of their ids, so that a

@@ -39,7 +39,7 @@ import numpy as np
 from pointstamp.containers import Arrays
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
 from pointstamp.joins import tactics
-from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.adjacency import Adjacency, IndexedGraph
 from pointstamp.joins.join_operators import (
     Tactic,
     from_index,
@@ -155,7 +155,7 @@ class _Steps:
         join: GenericJoin,
         peers: int,
         seeds: Stream[Adjacency],
-        graphs: Stream[Graph],
+        graphs: Stream[IndexedGraph],
     ) -> None:
         self._join = join
         self._plan = join.plan
@@ -221,7 +221,7 @@ class _Steps:
             counted = with_graph(counted, self._graphs, pact, f"Count {name}", counting)
         room = 4 * self._join.batch_records
 
-        def propose(graph: Graph, batch: Arrays) -> Any:
+        def propose(graph: IndexedGraph, batch: Arrays) -> Any:
             return tactics.propose(extension, graph, batch, room)
 
         if len(extension.keys) == 1:  # nothing is candidates, so what goes in is what comes out

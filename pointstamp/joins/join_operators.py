@@ -1,7 +1,7 @@
 """The operators of a join: they reason about times and leave arrays to the tactics.
 
 An index is a stream of its own, of one `Adjacency` per time and worker, sent when
-all edges of the time are there; `graphs` makes one `Graph` of those of all
+all edges of the time are there; `graphs` makes one `IndexedGraph` of those of all
 directions. What asks it takes that stream as a second input and holds prefixes
 back until the stream says that no more of it comes. So the graph of a time is the
 edges of that time, complete.
@@ -26,7 +26,7 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.dataflow.stash import Stash, in_memory
-from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.adjacency import Adjacency, IndexedGraph
 from pointstamp.joins.candidates import size
 from pointstamp.joins.plan import Direction
 from pointstamp.joins.replicated_lists import (
@@ -111,7 +111,7 @@ Tactic = Callable[[Any, Any], Iterator[Any]]
 """From a graph, or whatever stands for one, and a batch, to pieces."""
 
 
-def graphs(indexes: Sequence[Stream[Adjacency]], replicated_items: int) -> Stream[Graph]:
+def graphs(indexes: Sequence[Stream[Adjacency]], replicated_items: int) -> Stream[IndexedGraph]:
     """The graph of each time at each worker, of the indexes of all directions.
 
     A worker has its own lists in it, and those that are sent to all (`replicated_lists.py`).
@@ -162,13 +162,15 @@ def _build_graphs(capability: Capability, info: OperatorInfo) -> Logic:
     return logic
 
 
-def _graph_of(info: OperatorInfo, own: list[Adjacency], offered: list[Any] | None = None) -> Graph:
+def _graph_of(
+    info: OperatorInfo, own: list[Adjacency], offered: list[Any] | None = None
+) -> IndexedGraph:
     if not offered:
-        return Graph(info.index, info.peers, own)
+        return IndexedGraph(info.index, info.peers, own)
     by_direction = {adjacency.direction: adjacency for adjacency in own}
     found = {d: replicated_with(by_direction.pop(d, None), offered, d) for d in DIRECTIONS}
     replicated = {direction: least for direction, (_, least) in found.items()}
-    return Graph(info.index, info.peers, [index for index, _ in found.values()], replicated)
+    return IndexedGraph(info.index, info.peers, [index for index, _ in found.values()], replicated)
 
 
 def with_graph(
@@ -178,7 +180,7 @@ def with_graph(
     name: str,
     tactic: Tactic,
     throttle: Throttle | None = None,
-    nothing: Callable[[int, int], Any] = Graph,
+    nothing: Callable[[int, int], Any] = IndexedGraph,
 ) -> Stream[Any]:
     """What `tactic` makes of each batch of `prefixes` and the graph of its time.
 

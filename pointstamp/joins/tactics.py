@@ -43,7 +43,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers import Arrays
-from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.adjacency import Adjacency, IndexedGraph
 from pointstamp.joins.candidates import LIST, PrefixesWithCandidates
 from pointstamp.joins.plan import Direction, Filter, PlanStep
 from pointstamp.kernels import intersect
@@ -125,7 +125,7 @@ def uncounted(extension: Extension, prefixes: Arrays) -> Arrays:
     )
 
 
-def count(extension: Extension, graph: Graph, prefixes: Arrays) -> Pieces:
+def count(extension: Extension, graph: IndexedGraph, prefixes: Arrays) -> Pieces:
     """See how long the lists here are; drop prefixes for which one is empty.
 
     `least` becomes the shortest length so far, `key` whose list it is; `route` leads
@@ -142,7 +142,7 @@ def count(extension: Extension, graph: Graph, prefixes: Arrays) -> Pieces:
     yield _counted(extension, graph, prefixes)
 
 
-def _counted(extension: Extension, graph: Graph, prefixes: Arrays) -> Arrays:
+def _counted(extension: Extension, graph: IndexedGraph, prefixes: Arrays) -> Arrays:
     least, keys, todo = prefixes[LEAST], prefixes[KEY], prefixes[TODO]
     at_key = np.full(len(prefixes), graph.index)
     for key in extension.keys:
@@ -162,7 +162,7 @@ def _counted(extension: Extension, graph: Graph, prefixes: Arrays) -> Arrays:
     return _taken(Arrays(columns), least > 0)
 
 
-def has_lists(extension: Extension, graph: Graph, key: int, vertices: Ints) -> Bools:
+def has_lists(extension: Extension, graph: IndexedGraph, key: int, vertices: Ints) -> Bools:
     """Whether all lists that constrain the new vertex by vertex `key` are here."""
     here = np.ones(len(vertices), np.bool_)
     for constraint in extension.step.constraints:
@@ -178,7 +178,7 @@ SPREAD = 4096
 
 
 def propose(
-    extension: Extension, graph: Graph, prefixes: Arrays, room: int
+    extension: Extension, graph: IndexedGraph, prefixes: Arrays, room: int
 ) -> Iterator[PrefixesWithCandidates | None]:
     """Prefixes with what is in all lists of their key, on their way to the next key's worker.
 
@@ -206,7 +206,7 @@ def propose(
 
 
 def _at_hand(
-    extension: Extension, graph: Graph, prefixes: Arrays
+    extension: Extension, graph: IndexedGraph, prefixes: Arrays
 ) -> Iterator[PrefixesWithCandidates]:
     """Prefixes of a graph of which all workers have all: as they are, but for the long ones."""
     long = np.arange(len(prefixes))
@@ -226,7 +226,7 @@ def _at_hand(
         yield _without_lists(prefixes)
 
 
-def _spread(extension: Extension, graph: Graph, prefixes: Arrays) -> Bools:
+def _spread(extension: Extension, graph: IndexedGraph, prefixes: Arrays) -> Bools:
     """Which prefixes have nothing but long lists, which all workers have."""
     long = (prefixes[LEAST] >= SPREAD) & (graph.peers > 1)
     for constraint in extension.step.constraints if long.any() else ():
@@ -235,7 +235,7 @@ def _spread(extension: Extension, graph: Graph, prefixes: Arrays) -> Bools:
     return long
 
 
-def _for_all(graph: Graph, prefixes: Arrays) -> Arrays:
+def _for_all(graph: IndexedGraph, prefixes: Arrays) -> Arrays:
     """A prefix for each worker in place of each."""
     columns = {name: np.tile(values, graph.peers) for name, values in prefixes.items()}
     workers = np.repeat(np.arange(graph.peers), len(prefixes))
@@ -250,7 +250,7 @@ def _without_lists(prefixes: Arrays) -> PrefixesWithCandidates:
 
 
 def _with_candidates(
-    extension: Extension, graph: Graph, prefixes: Arrays, room: int
+    extension: Extension, graph: IndexedGraph, prefixes: Arrays, room: int
 ) -> Iterator[PrefixesWithCandidates | None]:
     """Prefixes that miss a list here, with the lists of their keys."""
     prefixes = _taken(prefixes, np.lexsort((_key_vertices(prefixes), prefixes[KEY])))
@@ -285,7 +285,7 @@ def _changes(values: Ints) -> Bools:
     return changes
 
 
-def _lists_of_keys(extension: Extension, graph: Graph, groups: Arrays) -> tuple[Ints, Ints]:
+def _lists_of_keys(extension: Extension, graph: IndexedGraph, groups: Arrays) -> tuple[Ints, Ints]:
     """For each record what is in all lists of the vertex `key`, end to end."""
     lists = _lists(extension, graph, groups)
     for j, constraint in enumerate(extension.step.constraints):
@@ -321,7 +321,7 @@ class _Lists:
 
 def extend(
     extension: Extension,
-    graph: Graph,
+    graph: IndexedGraph,
     batch: Arrays | PrefixesWithCandidates,
     room: int,
     part: Part = "all",
@@ -351,7 +351,10 @@ def extend(
 
 
 def count_matches(
-    extension: Extension, graph: Graph, batch: Arrays | PrefixesWithCandidates, part: Part = "all"
+    extension: Extension,
+    graph: IndexedGraph,
+    batch: Arrays | PrefixesWithCandidates,
+    part: Part = "all",
 ) -> Pieces:
     """How many records `extend` would give, without making them: pieces of one number."""
     prefixes, lists, _ = _of_part(part, *_met(extension, graph, batch))
@@ -364,7 +367,7 @@ def count_matches(
 
 
 def _met(
-    extension: Extension, graph: Graph, batch: Arrays | PrefixesWithCandidates
+    extension: Extension, graph: IndexedGraph, batch: Arrays | PrefixesWithCandidates
 ) -> tuple[Arrays, _Lists, Ints | None]:
     """Prefixes, the lists that meet here, and a bit for each constraint whose list does not.
 
@@ -394,7 +397,7 @@ def _met(
     return prefixes, with_carried, away
 
 
-def _cut(extension: Extension, graph: Graph, lists: _Lists, prefixes: Arrays) -> None:
+def _cut(extension: Extension, graph: IndexedGraph, lists: _Lists, prefixes: Arrays) -> None:
     """Of prefixes that all workers have, leave this worker's part of a list of their key."""
     parts, size = prefixes[PART], lists.ends - lists.begins
     uncut = parts < 0
@@ -408,7 +411,7 @@ def _cut(extension: Extension, graph: Graph, lists: _Lists, prefixes: Arrays) ->
         uncut |= cut
 
 
-def _as_numbers(graph: Graph, batch: PrefixesWithCandidates) -> tuple[Ints, Numbers]:
+def _as_numbers(graph: IndexedGraph, batch: PrefixesWithCandidates) -> tuple[Ints, Numbers]:
     """The lists that came along, without vertices that are in no list here."""
     numbers = graph.numbers_of(batch.values)
     known = numbers >= 0
@@ -417,7 +420,7 @@ def _as_numbers(graph: Graph, batch: PrefixesWithCandidates) -> tuple[Ints, Numb
     return n_known[batch.starts], numbers[known]
 
 
-def _away(extension: Extension, graph: Graph, prefixes: Arrays, key: Ints) -> Ints:
+def _away(extension: Extension, graph: IndexedGraph, prefixes: Arrays, key: Ints) -> Ints:
     """A bit for each constraint, of other keys than `key`, whose list is at another worker."""
     away = np.zeros(len(prefixes), np.int64)
     here = {k: has_lists(extension, graph, k, prefixes[column(k)]) for k in extension.keys}
@@ -427,7 +430,7 @@ def _away(extension: Extension, graph: Graph, prefixes: Arrays, key: Ints) -> In
     return away
 
 
-def _lists(extension: Extension, graph: Graph, prefixes: Arrays) -> _Lists:
+def _lists(extension: Extension, graph: IndexedGraph, prefixes: Arrays) -> _Lists:
     constraints = extension.step.constraints
     begins = np.empty((len(constraints), len(prefixes)), np.int64)
     ends = np.empty_like(begins)
@@ -454,7 +457,7 @@ def _of_part(
 
 
 def _extend(
-    graph: Graph,
+    graph: IndexedGraph,
     lists: _Lists,
     bound: Numbers,
     at: int,
@@ -484,7 +487,7 @@ def _extend(
 # Validate.
 
 
-def validate(extension: Extension, graph: Graph, proposals: Arrays) -> Pieces:
+def validate(extension: Extension, graph: IndexedGraph, proposals: Arrays) -> Pieces:
     """Test the constraints in `todo` whose lists are here; drop what fails one."""
     if not proposals[TODO].any():
         yield proposals
@@ -505,7 +508,11 @@ def validate(extension: Extension, graph: Graph, proposals: Arrays) -> Pieces:
 
 
 def next_route(
-    extension: Extension, graph: Graph, todo: Ints, vertices: dict[str, Ints] | Arrays, else_: Ints
+    extension: Extension,
+    graph: IndexedGraph,
+    todo: Ints,
+    vertices: dict[str, Ints] | Arrays,
+    else_: Ints,
 ) -> Ints:
     """The worker of a list of `todo`, or `else_` if there is none."""
     route = else_
@@ -519,7 +526,7 @@ def next_route(
 # Conditions that are no constraints.
 
 
-def test(condition: Filter, graph: Graph, prefixes: Arrays) -> Pieces:
+def test(condition: Filter, graph: IndexedGraph, prefixes: Arrays) -> Pieces:
     """Keep the prefixes in which an edge is there, or is absent; at the source's worker."""
     sources, targets = prefixes[column(condition.source)], prefixes[column(condition.target)]
     found = _are_edges(graph, "forward", sources, targets)
@@ -539,13 +546,13 @@ def selected(records: Arrays, names: Iterable[str]) -> Arrays:
 # What they share.
 
 
-def _are_edges(graph: Graph, direction: Direction, keys: Ints, values: Ints) -> Bools:
+def _are_edges(graph: IndexedGraph, direction: Direction, keys: Ints, values: Ints) -> Bools:
     adjacency = graph.adjacency(direction)
     begins, ends = adjacency.spans(keys)
     return are_members(adjacency.values, begins, ends, contiguous(graph.numbers_of(values)))
 
 
-def _stacked(graph: Graph, prefixes: Arrays, vertices: tuple[int, ...]) -> Numbers:
+def _stacked(graph: IndexedGraph, prefixes: Arrays, vertices: tuple[int, ...]) -> Numbers:
     stacked = np.empty((len(vertices), len(prefixes)), np.int32)
     for i, vertex in enumerate(vertices):
         stacked[i] = graph.numbers_of(prefixes[column(vertex)])

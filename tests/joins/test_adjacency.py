@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pointstamp.containers import Arrays, kind_of
 from pointstamp.errors import InternalError
-from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.adjacency import Adjacency, IndexedGraph
 
 graphs = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40)
 
@@ -33,13 +33,13 @@ def test_a_record_sent_by_a_vertex_arrives_where_its_row_is(vertices, peers):
     batch = Arrays(v=np.array(vertices, np.int64))
     kind = kind_of(batch)
     for peer, part in enumerate(kind.split(batch, kind.hashes(batch, "v"), peers)):
-        assert (Graph(0, peers).owners(part["v"]) == peer).all()
+        assert (IndexedGraph(0, peers).owners(part["v"]) == peer).all()
         for other in range(peers):
-            assert (Graph(other, peers).has("forward", part["v"]) == (other == peer)).all()
+            assert (IndexedGraph(other, peers).has("forward", part["v"]) == (other == peer)).all()
 
 
 def test_a_graph_without_an_index_has_no_edges():
-    graph = Graph()
+    graph = IndexedGraph()
     assert not len(graph.adjacency("reverse").values)
     assert len(graph.marks) == len(graph.ids) == 0
     assert graph.numbers_of(np.array([3])).tolist() == [-1]
@@ -47,7 +47,7 @@ def test_a_graph_without_an_index_has_no_edges():
 
 def test_numbers_are_of_the_neighbours_of_both_directions_in_order():
     far = [(1, 300), (1, -(2**63)), (2**63 - 1, 300)]
-    graph = Graph(0, 1, [adjacency("forward", far), adjacency("reverse", far)])
+    graph = IndexedGraph(0, 1, [adjacency("forward", far), adjacency("reverse", far)])
     assert graph.ids.tolist() == [-(2**63), 1, 300, 2**63 - 1]
     assert graph.numbers_of(np.array([300, 7, 1])).tolist() == [2, -1, 1]
     assert len(graph.marks) == 4
@@ -60,4 +60,4 @@ def test_numbers_are_of_the_neighbours_of_both_directions_in_order():
 
 def test_a_second_index_of_one_direction_is_a_bug_of_ours():
     with pytest.raises(InternalError):
-        Graph(0, 1, [adjacency("forward", [(1, 2)])] * 2)
+        IndexedGraph(0, 1, [adjacency("forward", [(1, 2)])] * 2)

@@ -11,7 +11,7 @@ import pointstamp as ps
 from pointstamp.compiled import build_info
 from pointstamp.containers import Arrays
 from pointstamp.joins import tactics
-from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.adjacency import Adjacency, IndexedGraph
 from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import make_plan
 from pointstamp.joins.replicated_lists import least_bits, offers, replicated_with, sizes_of
@@ -25,7 +25,7 @@ def shares(edges, direction, peers):
     key = table[:, 0 if direction == "forward" else 1]
     found = []
     for index in range(peers):
-        mine = Graph(index, peers).owners(key) == index
+        mine = IndexedGraph(index, peers).owners(key) == index
         found.append(Adjacency.build(direction, table[mine, 0], table[mine, 1]))
     return found
 
@@ -58,7 +58,7 @@ def test_the_longest_lists_that_there_is_room_for_are_known_to_all(
         assert offered == []
         assert least == (2**bits if told else -1)
         assert rows(index) == {k: every[k] for k in {*rows(mine), *told}}
-        graph = Graph(worker, peers, [index], {direction: least})
+        graph = IndexedGraph(worker, peers, [index], {direction: least})
         vertices = np.arange(-1, 40)
         owned = graph.owners(vertices) == worker
         here = [o or least == 1 or v in told for v, o in zip(vertices, owned, strict=True)]
@@ -66,7 +66,7 @@ def test_the_longest_lists_that_there_is_room_for_are_known_to_all(
 
 
 def test_where_nothing_is_known_only_own_lists_are_here():
-    graph = Graph(1, 2)
+    graph = IndexedGraph(1, 2)
     vertices = np.arange(50)
     assert (graph.has("forward", vertices) == (graph.owners(vertices) == 1)).all()
     assert not graph.all_have("forward", np.array([0, 10**6])).any()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pointstamp.containers import Arrays, kind_of
 from pointstamp.joins import tactics
-from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.adjacency import Adjacency, IndexedGraph
 from pointstamp.joins.candidates import LIST
 from pointstamp.joins.plan import Constraint, Filter, PlanStep
 from pointstamp.joins.tactics import KEY, LEAST, MATCHES, ROUTE, TODO, Extension
@@ -28,9 +28,9 @@ def workers(edges, peers):
     for index in range(peers):
         adjacencies = []
         for direction, key in (("forward", table[:, 0]), ("reverse", table[:, 1])):
-            mine = Graph(index, peers).owners(key) == index
+            mine = IndexedGraph(index, peers).owners(key) == index
             adjacencies.append(Adjacency.build(direction, table[mine, 0], table[mine, 1]))
-        graphs.append(Graph(index, peers, adjacencies))
+        graphs.append(IndexedGraph(index, peers, adjacencies))
     return graphs
 
 
@@ -233,7 +233,7 @@ def test_much_reading_without_a_match_gives_control_back():
     ends = np.arange(n)
     sources = np.concatenate([np.zeros(n, np.int64), np.ones(n, np.int64)])
     targets = np.concatenate([2 * ends, 2 * ends + 1])
-    graph = Graph(0, 1, [Adjacency.build("forward", sources, targets)])
+    graph = IndexedGraph(0, 1, [Adjacency.build("forward", sources, targets)])
     step = PlanStep(2, (Constraint(0, "forward"), Constraint(1, "forward")))
     batch = Arrays(v0=np.zeros(1000, np.int64), v1=np.ones(1000, np.int64))
     pieces = list(tactics.extend(Extension(step), graph, batch, 100))
@@ -244,7 +244,7 @@ def test_much_reading_without_a_match_gives_control_back():
 
 def test_a_proposed_list_of_a_million_comes_in_pieces_of_the_size_asked_for():
     n = 1_000_000
-    graph = Graph(0, 1, [Adjacency.build("forward", np.zeros(n, np.int64), np.arange(n))])
+    graph = IndexedGraph(0, 1, [Adjacency.build("forward", np.zeros(n, np.int64), np.arange(n))])
     extension = Extension(PlanStep(1, (Constraint(0, "forward"),)), kept=(0,))
     pieces = tactics.extend(extension, graph, Arrays(v0=[0, 0]), 65_536)
     sizes = [len(piece) for piece in itertools.islice(pieces, 20)]

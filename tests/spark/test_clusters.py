@@ -100,6 +100,21 @@ def install_on_executors(spark: Any) -> bool:
     return pointstamp.spark.install_on_executors(spark)
 
 
+def ask_a_graph(spark: Any) -> bool:
+    """Whether a graph of DataFrames answers as it should: an algorithm, a search, messages."""
+    vertices = spark.createDataFrame([("a", 1), ("b", 2), ("c", 3)], "id string, age long")
+    edges = spark.createDataFrame([("a", "b"), ("b", "a"), ("b", "c")], "src string, dst string")
+    graph = pointstamp.spark.graph(vertices, edges, workers=2)
+    assert {row.id: row.count for row in graph.degrees.collect()}.keys() == {"a", "b", "c"}
+    assert {row.kcore for row in graph.k_core().collect()} == {1}
+    found = graph.find("(x)-[e]->(y)", "x.age < y.age").collect()
+    assert sorted((row.x.id, row.e.dst) for row in found) == [("a", "b"), ("b", "c")]
+    assert graph.count("(x)-[e*2]->(y)") == 3
+    assert graph.bfs("id = 'a'", "id = 'c'").columns == ["from", "e0", "v1", "e1", "to"]
+    ages = graph.aggregate_messages("sum(msg) as ages", send_to_dst="src.age").collect()
+    return {row.id: row.ages for row in ages} == {"a": 2, "b": 1, "c": 2}
+
+
 def ship_other_version(spark: Any, folder: str, python: str) -> bool:
     """Become a program of another version, whose executors start new processes."""
     from pointstamp.spark import installation
@@ -354,6 +369,10 @@ def test_workers_are_tasks_on_all_machines_and_run_what_was_shipped(ready: Progr
 def test_answers_do_not_depend_on_the_number_of_workers(ready: Program, workers: int) -> None:
     expected = {digit: sum(range(digit, 1000, 10)) for digit in range(10)}
     assert ready.call(sums, workers) == expected
+
+
+def test_a_graph_of_frames_is_asked(ready: Program) -> None:
+    assert ready.call(ask_a_graph)
 
 
 def test_what_an_operator_raises_comes_from_the_other_machine(ready: Program) -> None:

@@ -1,0 +1,37 @@
+"""Files of tables with any columns: Parquet, and text with a line of names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from pointstamp.errors import FileFormatError
+
+
+def read_table(path: str | os.PathLike[str]) -> pa.Table:
+    """The table in a file: `.parquet`; `.csv` or `.tsv`, of which `.gz` may follow.
+
+    Raises
+    ------
+    FileFormatError
+        If it is not what its name says, or of another kind.
+    """
+    suffixes = [suffix for suffix in Path(path).suffixes if suffix != ".gz"]
+    kind = suffixes[-1] if suffixes else ""
+    if kind not in (".parquet", ".csv", ".tsv"):
+        raise FileFormatError(
+            f"{path}: a table is in a file that ends with .parquet, .csv or .tsv, or .gz after it"
+        )
+    try:
+        if kind == ".parquet":
+            return pq.read_table(Path(path))
+        options = pc.ParseOptions(delimiter="\t" if kind == ".tsv" else ",")
+        return pc.read_csv(os.fspath(path), parse_options=options)
+    except FileNotFoundError as error:
+        raise FileFormatError(f"{path}: there is no such file") from error
+    except (pa.ArrowException, OSError) as error:
+        raise FileFormatError(f"{path}: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,229 @@
+"""The algorithms of a graph of tables, wherever its tables are.
+
+Each method says which dataflow answers it; how ids become numbers, where the dataflow runs and
+how answers get back to the vertices is up to the graph (`graph.py`; on Spark,
+`pointstamp.spark.graph`). Names and columns are those of GraphFrames.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from pointstamp.errors import UsageError
+from pointstamp.graph.tables.vertex_question import ValueColumn, VertexQuestion
+from pointstamp.operators.stream import Stream
+
+Frame = TypeVar("Frame")
+"""A table of Arrow, or a DataFrame of Spark."""
+
+Edges = Stream[Any]
+
+
+class GraphAlgorithms(ABC, Generic[Frame]):
+    """What can be asked of every vertex of a graph: the vertices, with a column more."""
+
+    @abstractmethod
+    def _answered(self, question: VertexQuestion) -> Frame:
+        """The vertices with what the question's dataflow answers."""
+
+    @abstractmethod
+    def _numbers(self, ids: Sequence[Any]) -> list[int]:
+        """The numbers that stand for ids.
+
+        Raises
+        ------
+        GraphError
+            For an id that is no vertex.
+        """
+
+    # Ranks.
+
+    def page_rank(
+        self,
+        reset_probability: float = 0.15,
+        source_id: Any = None,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        *,
+        weight: str | None = None,
+    ) -> Frame:
+        """How likely a walk along the edges, with random jumps, is at each vertex: `pagerank`.
+
+        Parameters
+        ----------
+        reset_probability : float
+            How likely a jump is, from 0 to 1.
+        source_id : optional
+            The vertex that jumps lead to; any, if not given.
+        max_iter, tol : optional
+            How many rounds; or to go on until no rank changes by more than this. Either.
+        weight : str, optional
+            A column of the edges: a walk takes an edge in proportion to it. Edges that repeat
+            count each.
+
+        Returns
+        -------
+        table
+            The vertices, with a column `pagerank`, float64. Ranks add up to the number of
+            vertices; with a source to 1.
+
+        Notes
+        -----
+        See `weighted_ranks`, which does it.
+        """
+        sources = [] if source_id is None else self._numbers([source_id])
+        return self._ranks(reset_probability, max_iter, tol, sources, weight, "pagerank")
+
+    def parallel_personalized_page_rank(
+        self,
+        reset_probability: float = 0.15,
+        source_ids: Sequence[Any] | None = None,
+        max_iter: int | None = None,
+        *,
+        weight: str | None = None,
+    ) -> Frame:
+        """The ranks of `page_rank` from each of some sources: `pageranks`, a list of float64.
+
+        They are in the order of `source_ids`, and all found in the same rounds.
+        """
+        if not source_ids:
+            raise UsageError("personalized PageRank needs source_ids, one vertex or more")
+        sources = self._numbers(source_ids)
+        return self._ranks(reset_probability, max_iter, None, sources, weight, "pageranks")
+
+    def _ranks(
+        self,
+        reset_probability: float,
+        max_iter: int | None,
+        tol: float | None,
+        sources: Sequence[int],
+        weight: str | None,
+        becomes: str,
+    ) -> Frame:
+        from pointstamp.graph.weighted_ranks import RANKS, check_ranks, weighted_ranks
+
+        options: dict[str, Any] = {
+            "rounds": max_iter,
+            "tolerance": tol,
+            "damping": 1.0 - reset_probability,
+            "sources": tuple(sources),
+        }
+        check_ranks(max_iter, tol, options["damping"])
+        build = partial(weighted_ranks, **options)
+        kind = ValueColumn(RANKS, becomes, "only" if becomes == "pagerank" else "doubles")
+        return self._answered(VertexQuestion(build, kind, weighted=True, weight=weight))
+
+    # Distances.
+
+    def shortest_paths(self, landmarks: Sequence[Any], *, is_directed: bool = True) -> Frame:
+        """The fewest edges from each vertex to each landmark: `distances`, a map by landmark.
+
+        A landmark that cannot be reached is not in the map of a vertex.
+        """
+        from pointstamp.graph.landmarks import DISTANCES, landmark_distances
+
+        landmarks = list(dict.fromkeys(landmarks))
+        if not landmarks:
+            raise UsageError("shortest_paths needs landmarks, one vertex or more")
+        numbers = tuple(self._numbers(landmarks))
+
+        def build(edges: Edges, vertices: Edges) -> Stream[Any]:
+            return landmark_distances(edges, numbers, vertices, directed=is_directed)
+
+        kind = ValueColumn(DISTANCES, "distances", "distances")
+        return self._answered(VertexQuestion(build, kind, landmarks=tuple(landmarks)))
+
+    def sssp(
+        self, source_id: Any, weight: str | None = "weight", *, is_directed: bool = True
+    ) -> Frame:
+        """The least sum of weights on a way from one vertex to each: `distance`, float64.
+
+        Parameters
+        ----------
+        weight : str or None
+            The column of the edges that has weights, numbers of 0 or more; without one each
+            edge weighs 1.
+
+        Returns
+        -------
+        table
+            The vertices, with `distance` null for those that cannot be reached.
+        """
+        from pointstamp.graph.shortest_paths import DISTANCE, sssp
+
+        [source] = self._numbers([source_id])
+
+        def build(edges: Edges, vertices: Edges) -> Stream[Any]:
+            return sssp(edges, source, vertices, directed=is_directed)
+
+        kind = ValueColumn(DISTANCE, "distance", "double")
+        return self._answered(VertexQuestion(build, kind, weighted=True, weight=weight))
+
+    # Groups.
+
+    def label_propagation(self, max_iter: int) -> Frame:
+        """Communities: each round every vertex takes the `label` that most neighbours have.
+
+        A label is the id of a vertex. In- and out-neighbours vote, those that are both twice;
+        of labels that are as frequent the least is taken. See `communities`.
+        """
+        from pointstamp.graph.label_propagation import COMMUNITY, communities
+
+        if max_iter < 0:
+            raise UsageError(f"label_propagation needs max_iter of 0 or more, not {max_iter}")
+        build = partial(communities, rounds=max_iter)
+        return self._answered(VertexQuestion(build, ValueColumn(COMMUNITY, "label", "id")))
+
+    def connected_components(self) -> Frame:
+        """The `component` of each vertex, directions ignored: the id of one of its vertices."""
+        from pointstamp.graph.components import COMPONENT, connected_components
+
+        kind = ValueColumn(COMPONENT, "component", "id")
+        return self._answered(VertexQuestion(connected_components, kind))
+
+    def strongly_connected_components(self) -> Frame:
+        """The `component` of each vertex, of those that lead to each other: the id of one."""
+        from pointstamp.graph.components import COMPONENT
+        from pointstamp.graph.scc import strongly_connected_components
+
+        kind = ValueColumn(COMPONENT, "component", "id")
+        return self._answered(VertexQuestion(strongly_connected_components, kind))
+
+    # Density.
+
+    def triangle_count(self) -> Frame:
+        """How many triangles each vertex is in, directions and repetitions ignored: `count`."""
+        from pointstamp.graph.clustering import COUNT, triangle_counts
+
+        return self._answered(VertexQuestion(triangle_counts, ValueColumn(COUNT, "count", "long")))
+
+    def k_core(self) -> Frame:
+        """The largest k for which a vertex is in the k-core: `kcore`.
+
+        Directions are ignored, and edges that repeat count once. See `core_numbers`.
+        """
+        from pointstamp.graph.core import CORE, core_numbers
+
+        return self._answered(VertexQuestion(core_numbers, ValueColumn(CORE, "kcore", "long")))
+
+    def clustering(self, *, is_directed: bool = False) -> Frame:
+        """The share of pairs of neighbours that are edges: `coefficient`, float64."""
+        from pointstamp.graph.clustering import COEFFICIENT, local_clustering
+
+        build = partial(local_clustering, directed=is_directed)
+        kind = ValueColumn(COEFFICIENT, "coefficient", "double")
+        return self._answered(VertexQuestion(build, kind))
+
+    def maximal_independent_set(self, seed: int = 42) -> Frame:
+        """Whether each vertex is `selected`, so that no two are neighbours and none can be added.
+
+        The same for the same seed and ids, on any number of workers.
+        """
+        from pointstamp.graph.independent_set import SELECTED, maximal_independent_set
+
+        build = partial(maximal_independent_set, seed=seed)
+        kind = ValueColumn(SELECTED, "selected", "boolean")
+        return self._answered(VertexQuestion(build, kind))

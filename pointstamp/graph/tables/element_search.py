@@ -1,0 +1,429 @@
+"""The search for a pattern of vertices and edges with attributes, one element after the other.
+
+A step binds a vertex by the edges that lead to it from those that are bound: of the lists of
+these that of the fewest edges is gone through, prefix by prefix, and the others are looked up in
+(the generic join). Edges are found with the vertices, each by itself, so that one that repeats is
+several matches.
+
+Conditions on one element are masks, and made the lists shorter before the search begins; one on
+several is tested as soon as all that it names is bound.
+
+    first    all edges of the term with the fewest, shared out to the workers
+    extend   a vertex, by all terms between it and what is bound
+    close    an edge between vertices that are bound
+    combine  all edges of a term, or all vertices, with nothing in common with what is bound
+
+Each step makes pieces of a limited size of each piece, and pieces go through all steps before the
+next one is made: memory is some pieces for each step. Work is within a logarithm of the largest
+number of matches, where edges do not repeat. Source: as of `joins.generic_join`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pointstamp.errors import InternalError, PatternError
+from pointstamp.graph.tables.element_pattern import EdgeTerm, ElementPattern
+from pointstamp.graph.tables.frame_columns import taken
+from pointstamp.graph.tables.numbered_graph import (
+    PIECE,
+    Bools,
+    EdgeLists,
+    Ints,
+    NumberedGraph,
+    spread,
+)
+from pointstamp.graph.tables.sql_text import Named, Tree, names_in
+from pointstamp.graph.tables.sql_values import field_of, holds
+
+MAX_COMBINED = 10_000_000
+"""So many records a worker makes of parts that have nothing in common, where there is no limit."""
+
+Prefixes = dict[str, Ints]
+"""What is bound: numbers for each vertex, `v0`, and for each edge that is asked for, `e0`."""
+
+Step = Callable[[Prefixes], Iterator[Prefixes]]
+
+
+@dataclass(frozen=True, eq=False)
+class ElementSearch:
+    """What is looked for.
+
+    Attributes
+    ----------
+    pattern : ElementPattern
+    conditions : tuple of Tree
+        All must hold; names are of elements of the pattern and their attributes.
+    distinct : bool
+        Whether vertices of the pattern must be different.
+    limit : int, optional
+        So many matches are enough, of each worker.
+    masks : dict
+        By the number of a vertex of the pattern, which vertices may stand for it, bool[n].
+    known : names that are no element of this pattern, but of another one of the same text
+    """
+
+    pattern: ElementPattern
+    conditions: tuple[Tree, ...] = ()
+    distinct: bool = False
+    limit: int | None = None
+    masks: Mapping[int, Bools] | None = None
+    known: frozenset[str] = frozenset()
+
+    def matches(self, graph: NumberedGraph, index: int, peers: int) -> Iterator[Prefixes]:
+        """This worker's matches, some at a time: the numbers of what has a name."""
+        wanted = [_column(kind, number) for _, kind, number in self.pattern.columns]
+        left = self.limit
+        for piece in _SearchSteps(self, graph, index, peers).pieces():
+            if left is not None:
+                piece = {name: column[:left] for name, column in piece.items()}
+                left -= _length(piece)
+            yield {name: piece[name] for name in wanted}
+            if left == 0:
+                return
+
+    def count(self, graph: NumberedGraph, index: int, peers: int) -> int:
+        """How many matches this worker has, the last of which are counted and not made."""
+        return _SearchSteps(self, graph, index, peers).count()
+
+
+def _column(kind: str, number: int) -> str:
+    return f"{kind[0]}{number}"
+
+
+def _length(prefixes: Prefixes) -> int:
+    return len(next(iter(prefixes.values())))
+
+
+def _taken(prefixes: Prefixes, found: npt.NDArray[Any]) -> Prefixes:
+    return {name: column[found] for name, column in prefixes.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Link:
+    """A term by which a vertex is reached: the lists of the other end, and the term's number."""
+
+    lists: EdgeLists
+    key: str
+    edge: str
+
+
+class _SearchSteps:
+    """A search at one worker: what each step does, laid out."""
+
+    def __init__(self, search: ElementSearch, graph: NumberedGraph, index: int, peers: int) -> None:
+        self._search = search
+        self._pattern = search.pattern
+        self._graph = graph
+        self._index, self._peers = index, peers
+        self._combined = 0
+        self._elements = {name: _column(kind, i) for name, kind, i in self._pattern.columns}
+        several = self._masks_of_conditions()
+        self._kept_edges = {c for c in self._elements.values() if c[0] == "e"}
+        self._steps: list[Step] = []
+        self._counts: list[Callable[[Prefixes], int] | None] = []
+        """By step, what counts what it would make, if nothing else is to be done with that."""
+        self._bound: set[str] = set()
+        self._untested = [*several]
+        self._unchecked = [*self._pattern.absent]
+        self._lay_out()
+
+    def pieces(self) -> Iterator[Prefixes]:
+        return self._through(self._steps, {})
+
+    def count(self) -> int:
+        last = self._counts[-1]
+        if last is None:
+            return sum(map(_length, self.pieces()))
+        if len(self._steps) == 1:
+            return last({})
+        return sum(map(last, self._through(self._steps[:-1], {})))
+
+    def _through(self, steps: Sequence[Step], prefixes: Prefixes) -> Iterator[Prefixes]:
+        if not steps:
+            yield prefixes
+            return
+        for piece in steps[0](prefixes):
+            if _length(piece):
+                yield from self._through(steps[1:], piece)
+
+    # Conditions.
+
+    def _masks_of_conditions(self) -> list[Tree]:
+        """Make masks of the conditions on one element; which are on several."""
+        self._of_element: dict[str, list[Tree]] = {}
+        several = []
+        for condition in self._search.conditions:
+            elements = {self._element(name) for name in names_in(condition)} - {""}
+            if len(elements) == 1:
+                self._of_element.setdefault(elements.pop(), []).append(condition)
+            else:
+                several.append(condition)
+        return several
+
+    def _element(self, name: Named) -> str:
+        """The column of the element that a name is of; "" if only another pattern has it."""
+        first = name.parts[0]
+        if first in self._elements and len(name.parts) > 1:
+            return self._elements[first]
+        if first in self._search.known:
+            return ""
+        raise InternalError(f"{'.'.join(name.parts)!r} should have been refused")
+
+    def _values(self, name: Named, prefixes: Prefixes, n: int) -> Any:
+        element = self._element(name)
+        if not element:
+            return pa.nulls(n)
+        column = self._attribute(element, name)
+        return taken(column, prefixes[element]) if element in prefixes else column
+
+    def _attribute(self, element: str, name: Named) -> Any:
+        table = self._graph.vertices if element[0] == "v" else self._graph.edges
+        if table is None:  # there is not one record, and no schema
+            return pa.nulls(0)
+        _, attribute, *inner = name.parts
+        return field_of(table.column(attribute), inner, ".".join(name.parts[:2]))
+
+    def _mask(self, element: str) -> Bools | None:
+        """For which vertices, or edges, all conditions on one element hold."""
+        is_vertex = element[0] == "v"
+        n = self._graph.n if is_vertex else len(self._graph.sources)
+        given = (self._search.masks or {}).get(int(element[1:])) if is_vertex else None
+        mask = given
+        for condition in self._of_element.get(element, ()):
+            found = holds(condition, lambda name: self._values(name, {}, n), n)
+            mask = found if mask is None else mask & found
+        return mask
+
+    @cached_property
+    def _masks(self) -> dict[str, Bools | None]:
+        vertices = [f"v{i}" for i in range(len(self._pattern.vertices))]
+        edges = [f"e{i}" for i in range(len(self._pattern.terms))]
+        return {element: self._mask(element) for element in (*vertices, *edges)}
+
+    def _tests(self) -> list[Callable[[Prefixes], Prefixes]]:
+        """What can be tested now that it is bound, and was not yet."""
+        tests: list[Callable[[Prefixes], Prefixes]] = []
+        ready = [c for c in self._untested if self._needs(c) <= self._bound]
+        self._untested = [c for c in self._untested if c not in ready]
+        tests += [self._condition(condition) for condition in ready]
+        checked = [t for t in self._unchecked if {f"v{t.source}", f"v{t.target}"} <= self._bound]
+        self._unchecked = [t for t in self._unchecked if t not in checked]
+        return tests + [self._absence(term) for term in checked]
+
+    def _needs(self, condition: Tree) -> set[str]:
+        return {self._element(name) for name in names_in(condition)} - {""}
+
+    def _condition(self, condition: Tree) -> Callable[[Prefixes], Prefixes]:
+        def test(prefixes: Prefixes) -> Prefixes:
+            n = _length(prefixes)
+            return _taken(
+                prefixes, holds(condition, lambda name: self._values(name, prefixes, n), n)
+            )
+
+        return test
+
+    def _absence(self, term: EdgeTerm) -> Callable[[Prefixes], Prefixes]:
+        lists = self._graph.lists((), False, term.undirected)
+
+        def test(prefixes: Prefixes) -> Prefixes:
+            begins, ends = lists.between(prefixes[f"v{term.source}"], prefixes[f"v{term.target}"])
+            return _taken(prefixes, begins == ends)
+
+        return test
+
+    # The order.
+
+    def _lay_out(self) -> None:
+        """Choose steps until all is bound: the most constrained vertex, or the fewest edges."""
+        rest = dict(enumerate(self._pattern.terms))
+        free = set(range(len(self._pattern.vertices)))
+        while rest or free:
+            bound = [i for i, t in rest.items() if t.source not in free and t.target not in free]
+            if bound:
+                self._add(self._close(bound[0], rest.pop(bound[0])))
+                continue
+            near = {
+                v: [i for i, t in rest.items() if self._leads(t, v, free)] for v in sorted(free)
+            }
+            vertex = max(near, key=lambda v: len(near[v])) if near else -1
+            if near and near[vertex]:
+                by = [(i, rest.pop(i)) for i in near[vertex]]
+                free.discard(vertex)
+                self._add(self._extend(vertex, by))
+            elif rest:
+                first = min(rest, key=lambda i: len(self._lists(i, rest[i], False).rows))
+                term = rest.pop(first)
+                free -= {term.source, term.target}
+                self._add(self._all_edges(first, term))
+            else:
+                vertex = min(free)
+                free.discard(vertex)
+                self._add(self._all_vertices(vertex))
+
+    @staticmethod
+    def _leads(term: EdgeTerm, vertex: int, free: set[int]) -> bool:
+        ends = {term.source, term.target}
+        return vertex in ends and len(ends) == 2 and not (ends - {vertex}) & free
+
+    def _add(self, made: tuple[Step, Callable[[Prefixes], int] | None, set[str]]) -> None:
+        step, count, bound = made
+        fresh = sorted(c for c in bound - self._bound if c[0] == "v")
+        older = sorted(c for c in self._bound if c[0] == "v")
+        self._bound |= bound
+        tests = self._tests()
+        if self._search.distinct and fresh:
+            tests.insert(0, _different(fresh, older))
+        if tests:
+            self._steps.append(lambda prefixes: _tested(step(prefixes), tests))
+        else:
+            self._steps.append(step)
+        self._counts.append(None if tests else count)
+
+    # Steps.
+
+    def _lists(self, number: int, term: EdgeTerm, by_target: bool) -> EdgeLists:
+        names = (f"e{number}", f"v{term.source}", f"v{term.target}")
+        masks = [self._masks[name] for name in names]
+        is_open = all(mask is None for mask in masks)
+        key = (
+            ()
+            if is_open
+            else tuple(None if m is None else blake2b(m.tobytes()).digest() for m in masks)
+        )
+        return self._graph.lists(key, by_target, term.undirected, *masks)
+
+    def _all_edges(self, number: int, term: EdgeTerm) -> Any:
+        lists = self._lists(number, term, False)
+        keys = np.repeat(np.arange(self._graph.n), np.diff(lists.starts))
+        positions = np.arange(len(keys))
+        if term.source == term.target:
+            positions = positions[keys == lists.others]
+        is_first = not self._bound
+        if is_first:
+            positions = positions[self._index :: self._peers]
+        columns = {
+            f"v{term.source}": keys[positions],
+            f"v{term.target}": lists.others[positions],
+        }
+        if f"e{number}" in self._kept_edges:
+            columns[f"e{number}"] = lists.rows[positions]
+        return self._combine(columns, len(positions), is_first)
+
+    def _all_vertices(self, vertex: int) -> Any:
+        mask = self._masks[f"v{vertex}"]
+        found = np.arange(self._graph.n) if mask is None else np.flatnonzero(mask)
+        is_first = not self._bound
+        if is_first:
+            found = found[self._index :: self._peers]
+        return self._combine({f"v{vertex}": found}, len(found), is_first)
+
+    def _combine(self, columns: Prefixes, n: int, is_first: bool) -> Any:
+        def first(prefixes: Prefixes) -> Iterator[Prefixes]:
+            for low in range(0, n, PIECE):
+                yield {name: column[low : low + PIECE] for name, column in columns.items()}
+
+        def combine(prefixes: Prefixes) -> Iterator[Prefixes]:
+            k = _length(prefixes)
+            self._check_combined(k * n)
+            for of, at in spread(np.zeros(k, np.int64), np.full(k, n)):
+                yield {**_taken(prefixes, of), **_taken(columns, at)}
+
+        bound = set(columns)
+        if is_first:
+            return first, lambda prefixes: n, bound
+        return combine, lambda prefixes: _length(prefixes) * n, bound
+
+    def _check_combined(self, n: int) -> None:
+        self._combined += n
+        if self._search.limit is None and self._combined > MAX_COMBINED:
+            raise PatternError(
+                "the pattern has parts with no vertex in common, and combining the matches of each "
+                f"with those of the other makes more than {MAX_COMBINED:,} records; connect the "
+                "parts, give conditions that leave fewer, or a limit="
+            )
+
+    def _extend(self, vertex: int, by: list[tuple[int, EdgeTerm]]) -> Any:
+        links = []
+        for number, term in by:
+            from_target = term.source == vertex
+            key = term.target if from_target else term.source
+            links.append(_Link(self._lists(number, term, from_target), f"v{key}", f"e{number}"))
+        name = f"v{vertex}"
+
+        def extend(prefixes: Prefixes) -> Iterator[Prefixes]:
+            begins = np.stack([link.lists.starts[prefixes[link.key]] for link in links])
+            ends = np.stack([link.lists.starts[prefixes[link.key] + 1] for link in links])
+            shortest = (ends - begins).argmin(axis=0)
+            for j, link in enumerate(links):
+                chosen = np.flatnonzero(shortest == j)
+                others = [other for other in links if other is not link]
+                for of, at in spread(begins[j, chosen], ends[j, chosen]):
+                    found = _taken(prefixes, chosen[of])
+                    found[name] = link.lists.others[at]
+                    self._note_edge(found, link, at)
+                    yield from self._closed(found, others, name)
+
+        def count(prefixes: Prefixes) -> int:
+            [link] = links
+            keys = prefixes[link.key]
+            return int((link.lists.starts[keys + 1] - link.lists.starts[keys]).sum())
+
+        bound = {name, *(link.edge for link in links)}
+        return extend, count if len(links) == 1 else None, bound
+
+    def _note_edge(self, prefixes: Prefixes, link: _Link, at: Ints) -> None:
+        if link.edge in self._kept_edges:
+            prefixes[link.edge] = link.lists.rows[at]
+
+    def _closed(self, prefixes: Prefixes, links: list[_Link], name: str) -> Iterator[Prefixes]:
+        """The prefixes with an edge of each link, for each that there is."""
+        if not links:
+            yield prefixes
+            return
+        link, *rest = links
+        for of, at in spread(*link.lists.between(prefixes[link.key], prefixes[name])):
+            found = _taken(prefixes, of)
+            self._note_edge(found, link, at)
+            yield from self._closed(found, rest, name)
+
+    def _close(self, number: int, term: EdgeTerm) -> Any:
+        link = _Link(self._lists(number, term, False), f"v{term.source}", f"e{number}")
+        name = f"v{term.target}"
+
+        def count(prefixes: Prefixes) -> int:
+            begins, ends = link.lists.between(prefixes[link.key], prefixes[name])
+            return int((ends - begins).sum())
+
+        return lambda prefixes: self._closed(prefixes, [link], name), count, {link.edge}
+
+
+def _different(fresh: list[str], older: list[str]) -> Callable[[Prefixes], Prefixes]:
+    """Keep where what was bound last differs from all else."""
+
+    def test(prefixes: Prefixes) -> Prefixes:
+        kept = np.ones(_length(prefixes), np.bool_)
+        for i, one in enumerate(fresh):
+            for other in (*older, *fresh[:i]):
+                kept &= prefixes[one] != prefixes[other]
+        return _taken(prefixes, kept)
+
+    return test
+
+
+def _tested(
+    pieces: Iterator[Prefixes], tests: list[Callable[[Prefixes], Prefixes]]
+) -> Iterator[Prefixes]:
+    for piece in pieces:
+        for test in tests:
+            if _length(piece):
+                piece = test(piece)
+        yield piece

@@ -1,0 +1,384 @@
+"""Graphs of records that are spread over workers: the dataflows of questions and searches.
+
+    edges    --> numbers of both ends ---> the question's dataflow --> answers by vertex
+    vertices --> numbers ----------------> attached to the vertices, ids put back
+
+For a search, numbers and what conditions name go to all workers; all other attributes stay where
+they are, and are attached to what is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pointstamp.containers.conform import conform
+from pointstamp.containers.convert import arrow_array, numbers
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Broadcast, Pipeline
+from pointstamp.dataflow.stash import Stash, in_memory
+from pointstamp.graph.tables.answer_values import as_values
+from pointstamp.graph.tables.attached import NumberedTable, attached, numbered_tables
+from pointstamp.graph.tables.element_search import ElementSearch
+from pointstamp.graph.tables.frame_columns import struct_of, with_column
+from pointstamp.graph.tables.hashed_ids import NUMBER, hashed_ids, numbered_ends, with_numbers
+from pointstamp.graph.tables.list_searches import with_ids
+from pointstamp.graph.tables.numbered_graph import NumberedGraph
+from pointstamp.graph.tables.path_search import LengthTask, PathEnds
+from pointstamp.graph.tables.search_task import CountTask, FindTask, SearchTask, searched
+from pointstamp.graph.tables.sql_text import names_in
+from pointstamp.graph.tables.vertex_question import VertexQuestion
+from pointstamp.graph.vertex_columns import VERTEX
+from pointstamp.joins.join_operators import SOURCE, TARGET
+from pointstamp.operators.scope import Scope
+from pointstamp.operators.stream import Stream
+
+ID = "id"
+_ID_OF_ANSWER = "_pointstamp_id"
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerFlow:
+    """The dataflow of a question: from records of vertices and edges to the vertices, answered.
+
+    Attributes
+    ----------
+    question : VertexQuestion
+    landmarks : pyarrow.Array
+        Their ids, if there are any.
+    schema : pyarrow.Schema
+        Of the vertices with what is answered.
+    """
+
+    question: VertexQuestion
+    landmarks: Any
+    schema: Any
+
+    def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
+        """Lay it out; gives the vertices with a column more."""
+        question, column = self.question, self.question.column
+        records = vertices.map_batches(lambda batch: with_numbers(batch, ID))
+        ends = edges.map_batches(
+            lambda batch: numbered_ends(batch, question.weight, question.weighted)
+        )
+        of_vertices = records.map_batches(
+            lambda batch: pa.RecordBatch.from_arrays([batch.column(NUMBER)], names=[VERTEX])
+        )
+        answers = question.build(ends, of_vertices)
+        value = column.name
+        if column.kind == "id":
+            tables = numbered_tables(records)
+            answers = attached(answers, value, tables, _put_back(value), "Put ids back")
+        numbered = answers.map_batches(_by_number)
+        tables = numbered_tables(numbered)
+        found = attached(records, NUMBER, tables, self._with_answers, "Attach answers")
+        return _checked(found).map_batches(lambda batch: conform(batch, self.schema))
+
+    def _with_answers(self, records: Any, table: Any, at: Any) -> Any:
+        column = self.question.column
+        if table is None:
+            values = pa.nulls(records.num_rows)
+        else:
+            values = as_values(column.kind, table.column(column.name).take(at), self.landmarks)
+        return with_column(records, column.becomes, values)
+
+
+def _put_back(name: str) -> Callable[[Any, Any, Any], Any]:
+    """Replace numbers by the ids of the vertices that have them."""
+
+    def attach(records: Any, table: Any, at: Any) -> Any:
+        ids = pa.nulls(records.num_rows) if table is None else _taken(table.column(ID), at)
+        return with_column(records, name, ids)
+
+    return attach
+
+
+def _taken(column: Any, at: Any) -> Any:
+    found = column.take(at)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _by_number(answers: Any) -> Any:
+    names = [NUMBER if name == VERTEX else name for name in answers.schema.names]
+    return answers.rename_columns(names)
+
+
+def _checked(records: Stream[Any]) -> Stream[Any]:
+    """The records, by vertex, without their numbers; refuses ids that repeat."""
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
+        capability.drop()
+        stash: Stash[list[Any]] = Stash(info)
+
+        def logic(input: Input, output: Output) -> None:
+            stash.take(input)
+            for cap, batches in stash:
+                found = in_memory(batches)
+                NumberedTable(pa.Table.from_batches(found).select([ID, NUMBER]), ID)
+                with output.session(cap) as session:
+                    for batch in found:
+                        session.give_batch(batch.drop_columns([NUMBER]))
+
+        return logic
+
+    return records.unary_frontier(Pipeline(), "Check ids", build)
+
+
+# Searches.
+
+
+@dataclass(frozen=True, eq=False)
+class SearchFlow:
+    """The dataflow of searches: from records of vertices and edges to matches, with attributes.
+
+    Attributes
+    ----------
+    searches : list of ElementSearch
+    columns : dict
+        The names of the elements of all of them, and their kinds.
+    schema : pyarrow.Schema
+        Of the matches.
+    """
+
+    searches: Sequence[ElementSearch]
+    columns: dict[str, str]
+    schema: Any
+
+    def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
+        """Lay it out."""
+        of_vertices = vertices.map_batches(lambda batch: with_numbers(batch, ID))
+        of_edges = edges.map_batches(_EdgeNumbers(scope.index, scope.peers))
+        graphs = whole_graphs(of_vertices, of_edges, *_asked(self.searches))
+        tables = {
+            "vertex": numbered_tables(of_vertices, ID),
+            "edge": numbered_tables(of_edges.map_batches(_without_ends)),
+        }
+        found = [self._with_structs(search, graphs, tables) for search in self.searches]
+        return scope.concatenate(found)
+
+    def _with_structs(
+        self, search: ElementSearch, graphs: Stream[Any], tables: dict[str, Stream[Any]]
+    ) -> Stream[Any]:
+        found = searched(graphs, _WholeTask(FindTask(search)))
+        elements: dict[str, tuple[str, str]] = {
+            name: (kind, f"{kind[0]}{i}") for name, kind, i in search.pattern.columns
+        }
+        for name, (kind, column) in elements.items():
+            found = attached(found, column, tables[kind], _struct(name), f"Attach {name}")
+        return found.map_batches(lambda batch: self._named(search, elements, batch))
+
+    def _named(
+        self, search: ElementSearch, elements: Mapping[str, tuple[str, str]], batch: Any
+    ) -> Any:
+        n = batch.num_rows
+        result = {
+            name: batch.column(f"struct {name}")
+            if name in elements
+            else pa.nulls(n, self.schema.field(name).type)
+            for name in self.columns
+        }
+        if search.pattern.hop:
+            result["_hop"] = pa.array([search.pattern.hop] * n, pa.int64())
+            result["_pattern"] = pa.array([search.pattern.text] * n, pa.string())
+            result["_direction"] = pa.array([search.pattern.direction] * n, pa.string())
+        found = pa.RecordBatch.from_arrays(list(result.values()), names=list(result))
+        return conform(found, self.schema)
+
+
+@dataclass(frozen=True, eq=False)
+class CountFlow:
+    """The dataflow that counts the matches of searches: a record with `count` at each worker."""
+
+    searches: Sequence[ElementSearch]
+
+    def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
+        """Lay it out."""
+        of_vertices = vertices.map_batches(lambda batch: with_numbers(batch, ID))
+        of_edges = edges.map_batches(_EdgeNumbers(scope.index, scope.peers))
+        graphs = whole_graphs(of_vertices, of_edges, *_asked(self.searches))
+        return scope.concatenate(
+            [searched(graphs, _WholeTask(CountTask(search))) for search in self.searches]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LengthFlow:
+    """The dataflow that finds how long the shortest paths are: a record at the first worker."""
+
+    ends: PathEnds
+
+    def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
+        """Lay it out."""
+        of_vertices = vertices.map_batches(lambda batch: with_numbers(batch, ID))
+        of_edges = edges.map_batches(_EdgeNumbers(scope.index, scope.peers))
+        ends = self.ends
+        asked = {name.parts[0] for tree in (ends.begin, ends.end) for name in names_in(tree)}
+        of_edge = {name.parts[0] for name in names_in(ends.edge)} if ends.edge else set()
+        graphs = whole_graphs(of_vertices, of_edges, sorted(asked), sorted(of_edge))
+        return searched(graphs, _WholeTask(LengthTask(ends)))
+
+
+@dataclass(frozen=True, eq=False)
+class ListFlow:
+    """The dataflow of a search for lists of vertices, in which ids are put back at each worker."""
+
+    task: SearchTask
+
+    def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
+        """Lay it out."""
+        of_vertices = vertices.map_batches(lambda batch: with_numbers(batch, ID))
+        of_edges = edges.map_batches(_EdgeNumbers(scope.index, scope.peers))
+        return searched(whole_graphs(of_vertices, of_edges, [ID], []), _ListTask(self.task))
+
+
+@dataclass(frozen=True, eq=False)
+class _ListTask:
+    """A search for lists in a `_WholeGraph`."""
+
+    task: SearchTask
+
+    def pieces(self, whole: Any, index: int, peers: int) -> Iterator[Any]:
+        """What the task finds."""
+        if whole.graph.n:
+            ids = whole.graph.vertices.column(ID).combine_chunks()
+            for batch in self.task.pieces(whole.graph, index, peers):
+                yield with_ids(batch, ids)
+
+
+def _asked(searches: Sequence[ElementSearch]) -> tuple[list[str], list[str]]:
+    """The columns of vertices and of edges that conditions name."""
+    asked: dict[str, set[str]] = {"vertex": set(), "edge": set()}
+    for search in searches:
+        kinds = {name: kind for name, kind, _ in search.pattern.columns}
+        for condition in search.conditions:
+            for name in names_in(condition):
+                if name.parts[0] in kinds:
+                    asked[kinds[name.parts[0]]].add(name.parts[1])
+    return sorted(asked["vertex"]), sorted(asked["edge"])
+
+
+class _EdgeNumbers:
+    """Gives each edge a number of its own: those of a worker are as many apart as there are."""
+
+    def __init__(self, index: int, peers: int) -> None:
+        self._next, self._peers = index, peers
+
+    def __call__(self, batch: Any) -> Any:
+        n = batch.num_rows
+        found = self._next + self._peers * np.arange(n)
+        self._next += self._peers * n
+        ends = [hashed_ids(batch.column(c), f"{c!r} of the edges") for c in (SOURCE, TARGET)]
+        for name, column in zip(_ENDS, ends, strict=True):
+            batch = batch.append_column(name, arrow_array(column))
+        return batch.append_column(NUMBER, arrow_array(found))
+
+
+_ENDS = ("_pointstamp_source", "_pointstamp_target")
+
+
+def _without_ends(batch: Any) -> Any:
+    return batch.drop_columns(list(_ENDS))
+
+
+def _struct(name: str) -> Callable[[Any, Any, Any], Any]:
+    """Attach the records of a table as structs."""
+
+    def attach(records: Any, table: Any, at: Any) -> Any:
+        if table is None:
+            structs = pa.nulls(records.num_rows)
+        else:
+            structs = struct_of(pa.table(table.drop_columns([NUMBER]))).take(at)
+        return records.append_column(f"struct {name}", structs)
+
+    return attach
+
+
+# The whole graph at each worker.
+
+
+@dataclass(frozen=True, eq=False)
+class _WholeGraph:
+    """A graph of which every worker has all, and what its numbers stand for."""
+
+    graph: NumberedGraph
+    vertices: Any
+    edges: Any
+
+
+@dataclass(frozen=True, eq=False)
+class _WholeTask:
+    """A search in a `_WholeGraph`, whose matches are named by what the numbers stand for."""
+
+    task: Any
+
+    def pieces(self, whole: Any, index: int, peers: int) -> Iterator[Any]:
+        """What the task finds."""
+        stand_for = {"v": whole.vertices, "e": whole.edges}
+        for batch in self.task.pieces(whole.graph, index, peers):
+            columns = [
+                column
+                if name not in _numbered(name)
+                else arrow_array(stand_for[name[0]][numbers(column)])
+                for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _numbered(name: str) -> tuple[str, ...]:
+    """The name alone if it is one of a vertex or an edge of a pattern."""
+    return (name,) if name[0] in "ve" and name[1:].isdigit() else ()
+
+
+def whole_graphs(
+    vertices: Stream[Any], edges: Stream[Any], of_vertices: list[str], of_edges: list[str]
+) -> Stream[Any]:
+    """The graph of each time, at every worker, with the columns that are named of both."""
+    few_vertices = vertices.map_batches(lambda batch: batch.select([*of_vertices, NUMBER]))
+    few_edges = edges.map_batches(lambda batch: batch.select([*of_edges, *_ENDS, NUMBER]))
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Input, Output], None]:
+        capability.drop()
+        stash: Stash[list[Any]] = Stash(info)
+
+        def logic(of_vertices: Input, of_edges: Input, output: Output) -> None:
+            stash.take(of_vertices, of_edges)
+            for cap, batches in stash:
+                output.session(cap).give(_whole(*map(in_memory, batches)))
+
+        return logic
+
+    return few_vertices.binary_frontier(few_edges, Broadcast(), Broadcast(), "Graph", build)
+
+
+def _whole(vertices: list[Any], edges: list[Any]) -> _WholeGraph:
+    """Put the graph together: in the order of the numbers, so that all workers have the same."""
+    people = _in_order(vertices)
+    links = _in_order(edges)
+    none = np.empty(0, np.int64)
+    if people is None:
+        return _WholeGraph(NumberedGraph(0, none, none), none, none)
+    ids = numbers(people.column(NUMBER).combine_chunks())
+    if links is None:
+        return _WholeGraph(NumberedGraph(len(ids), none, none, people), ids, none)
+    ends = [numbers(links.column(name).combine_chunks()) for name in _ENDS]
+    places = [np.minimum(np.searchsorted(ids, column), len(ids) - 1) for column in ends]
+    # An edge to what is no vertex is none, as in a join.
+    kept = (ids[places[0]] == ends[0]) & (ids[places[1]] == ends[1])
+    links = links.filter(pa.array(kept)).combine_chunks()
+    source, target = (place[kept] for place in places)
+    rows = numbers(links.column(NUMBER).combine_chunks())
+    return _WholeGraph(NumberedGraph(len(ids), source, target, people, links), ids, rows)
+
+
+def _in_order(batches: list[Any]) -> Any:
+    if not batches:
+        return None
+    table = pa.Table.from_batches(batches)
+    return table.take(pc.sort_indices(table.column(NUMBER))).combine_chunks()

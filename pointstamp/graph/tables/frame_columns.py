@@ -1,0 +1,81 @@
+"""Tables as a graph takes them, and the columns that are made of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.frames import whole_table
+from pointstamp.errors import ColumnError, UsageError
+from pointstamp.graph.tables.sql_text import parse_sql
+from pointstamp.graph.tables.sql_values import column_of, holds
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
+    """A `pyarrow.Table` of a table, a batch, a data frame or a mapping, with the columns it needs.
+
+    Raises
+    ------
+    ContainerError
+        If it is none of these.
+    ColumnError
+        If a column is not there.
+
+    >>> table_of({"src": ["a"], "dst": ["b"]}, ["src", "dst"], "edges").num_rows
+    1
+    """
+    table = whole_table(data, what)
+    missing = [name for name in needed if name not in table.schema.names]
+    if missing:
+        raise ColumnError(
+            f"{what} need the columns {', '.join(map(repr, needed))}; there are "
+            f"{', '.join(map(repr, table.schema.names))}"
+        )
+    return table
+
+
+def mask_of(condition: Any, table: Any, what: str) -> Bools:
+    """For which records of a table a condition is true: text, an Arrow expression, or booleans."""
+    if isinstance(condition, str):
+        return holds(parse_sql(condition), column_of(table, what), table.num_rows)
+    if is_expression(condition) and isinstance(condition, pc.Expression):
+        numbered = table.append_column("", pa.array(np.arange(table.num_rows)))
+        mask = np.zeros(table.num_rows, np.bool_)
+        mask[numbered.filter(condition).column("").to_numpy()] = True
+        return mask
+    raise UsageError(
+        "a condition is text such as \"age > 30 and kind = 'bank'\", or an expression of "
+        f"pyarrow.compute, not {condition!r}"
+    )
+
+
+def struct_of(table: Any) -> Any:
+    """The records of a table as structs, an Arrow array."""
+    table = table.combine_chunks()
+    columns = [
+        column.chunk(0) if column.num_chunks else pa.array([], column.type)
+        for column in table.columns
+    ]
+    if not columns:
+        return pa.array([{}] * table.num_rows, pa.struct([]))
+    return pa.StructArray.from_arrays(columns, fields=list(table.schema))
+
+
+def taken(column: Any, found: Ints) -> Any:
+    """Items of a column by position, null for positions below 0."""
+    return column.take(pa.array(found, mask=found < 0))
+
+
+def with_column(table: Any, name: str, column: Any) -> Any:
+    """The table with a column more, or with another one in the place of that of its name."""
+    at = table.schema.get_field_index(name)
+    return table.append_column(name, column) if at < 0 else table.set_column(at, name, column)

@@ -1,0 +1,122 @@
+"""A graph as searches want it: edges between numbers, in lists by either end, with attributes.
+
+Every worker that searches has the whole of it: 16 bytes for each edge and as many again for each
+kind of lists, and the attributes that conditions name. Where that is too much, `motifs` spreads
+the edges over the workers, and knows no attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+PIECE = 1 << 16
+"""So many records a piece has at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeLists:
+    """Edges by one end, `keys`, and of each in the order of the other.
+
+    Attributes
+    ----------
+    starts : int64[n + 1], where the list of each vertex begins
+    others : int64[m], the other ends
+    rows : int64[m], which edge it is
+    packed : int64[m], both ends in one number, in order
+    """
+
+    n: int
+    starts: Ints
+    others: Ints
+    rows: Ints
+    packed: Ints
+
+    @classmethod
+    def of(cls, n: int, keys: Ints, others: Ints, rows: Ints) -> EdgeLists:
+        """The lists of edges between `n` vertices."""
+        packed = keys * n + others
+        order = np.argsort(packed, kind="stable")
+        counts = np.bincount(keys, minlength=n)
+        starts = np.zeros(n + 1, np.int64)
+        np.cumsum(counts, out=starts[1:])
+        return cls(n, starts, others[order], rows[order], packed[order])
+
+    def between(self, keys: Ints, others: Ints) -> tuple[Ints, Ints]:
+        """Where the edges of each pair begin and end, int64[k] each."""
+        wanted = keys * self.n + others
+        return np.searchsorted(self.packed, wanted), np.searchsorted(self.packed, wanted, "right")
+
+
+def spread(begins: Ints, ends: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """The items of lists, some at a time: of which list each is, and where.
+
+    >>> [(of.tolist(), at.tolist()) for of, at in spread(np.array([5, 9]), np.array([7, 10]))]
+    [([0, 0, 1], [5, 6, 9])]
+    """
+    before = np.zeros(len(begins) + 1, np.int64)
+    np.cumsum(ends - begins, out=before[1:])
+    for low in range(0, int(before[-1]), PIECE):
+        items = np.arange(low, min(low + PIECE, int(before[-1])))
+        of = np.searchsorted(before, items, "right") - 1
+        yield of, begins[of] + items - before[of]
+
+
+@dataclass(eq=False)
+class NumberedGraph:
+    """Edges between the numbers 0 to n - 1, and what conditions may ask of both.
+
+    Attributes
+    ----------
+    sources, targets : int64[m]
+    vertices, edges : pyarrow.Table
+        Attributes: the records in the order of the numbers, and in that of the edges.
+    """
+
+    n: int
+    sources: Ints
+    targets: Ints
+    vertices: Any = None
+    edges: Any = None
+    _lists: dict[Any, EdgeLists] = field(default_factory=dict, repr=False)
+
+    def lists(
+        self,
+        key: Any,
+        by_target: bool,
+        undirected: bool,
+        edges: Bools | None = None,
+        at_source: Bools | None = None,
+        at_target: Bools | None = None,
+    ) -> EdgeLists:
+        """Lists of the edges that masks allow, by source or by target; made once for a `key`."""
+        whole = (key, by_target, undirected)
+        if whole not in self._lists:
+            rows = np.arange(len(self.sources)) if edges is None else np.flatnonzero(edges)
+            sources, targets = self.sources[rows], self.targets[rows]
+            if undirected:
+                turned = sources != targets
+                sources, targets, rows = (
+                    np.concatenate([sources, targets[turned]]),
+                    np.concatenate([targets, sources[turned]]),
+                    np.concatenate([rows, rows[turned]]),
+                )
+            kept = np.ones(len(rows), np.bool_)
+            if at_source is not None:
+                kept &= at_source[sources]
+            if at_target is not None:
+                kept &= at_target[targets]
+            sources, targets, rows = sources[kept], targets[kept], rows[kept]
+            keys, others = (targets, sources) if by_target else (sources, targets)
+            self._lists[whole] = EdgeLists.of(self.n, keys, others, rows)
+        return self._lists[whole]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lists": {}}

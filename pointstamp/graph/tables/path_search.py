@@ -1,0 +1,121 @@
+"""Shortest paths between two sets of vertices: breadth-first search, and the chains of its length.
+
+Which vertices are how far from the one set, and from the other against the edges, is found level
+by level. A vertex at place i of a path of the least length L is i edges from where paths begin and
+L - i from where they end, so those are all that a search for chains of L edges looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pointstamp.containers.convert import to_arrow
+from pointstamp.graph.tables.element_pattern import parse_elements
+from pointstamp.graph.tables.element_search import ElementSearch, Prefixes
+from pointstamp.graph.tables.numbered_graph import Bools, Ints, NumberedGraph
+from pointstamp.graph.tables.sql_text import Computed, Constant, Named, Tree
+from pointstamp.graph.tables.sql_values import column_of, holds
+
+
+@dataclass(frozen=True)
+class PathEnds:
+    """Where paths begin and end, and by which edges they may lead: conditions on attributes."""
+
+    begin: Tree
+    end: Tree
+    edge: Tree | None
+    max_length: int
+
+
+@dataclass(frozen=True, eq=False)
+class PathSearch(ElementSearch):
+    """All paths of a length, of which it is known that none is shorter."""
+
+    ends: PathEnds | None = None
+
+    def matches(self, graph: NumberedGraph, index: int, peers: int) -> Iterator[Prefixes]:
+        """This worker's paths."""
+        assert self.ends is not None
+        levels = _levels(graph, self.ends)
+        if levels is None or len(levels) != len(self.pattern.vertices):
+            return iter(())
+        plain = ElementSearch(self.pattern, self.conditions, masks=dict(enumerate(levels)))
+        return plain.matches(graph, index, peers)
+
+
+def path_search(ends: PathEnds, length: int) -> PathSearch:
+    """The search for paths of a length: `from`, `e0`, `v1`, `e1`, ..., `to`."""
+    names = ["from", *(f"v{i}" for i in range(1, length)), "to"]
+    links = [f"({names[i]})-[e{i}]->({names[i + 1]})" for i in range(length)]
+    [pattern] = parse_elements("; ".join(links) if links else "(from)")
+    last = "to" if length else "from"
+    conditions = [prefixed(ends.begin, "from"), prefixed(ends.end, last)]
+    if ends.edge is not None:
+        conditions += [prefixed(ends.edge, f"e{i}") for i in range(length)]
+    return PathSearch(pattern, tuple(conditions), known=frozenset({"from", "to"}), ends=ends)
+
+
+def prefixed(tree: Tree, element: str) -> Tree:
+    """A condition on the columns of a table as one on an element's attributes."""
+    if isinstance(tree, Named):
+        return Named((element, *tree.parts))
+    if isinstance(tree, Constant):
+        return tree
+    return Computed(tree.function, tuple(prefixed(part, element) for part in tree.operands))
+
+
+@dataclass(frozen=True, eq=False)
+class LengthTask:
+    """The length of the shortest paths: a record with `length`, -1 if there are none."""
+
+    ends: PathEnds
+
+    def pieces(self, graph: NumberedGraph, index: int, peers: int) -> Iterator[Any]:
+        """The length, at the first worker."""
+        if index == 0:
+            levels = _levels(graph, self.ends)
+            length = -1 if levels is None else len(levels) - 1
+            yield to_arrow({"length": np.array([length])})
+
+
+def _levels(graph: NumberedGraph, ends: PathEnds) -> list[Bools] | None:
+    """By the place in a path, the vertices that are on a shortest one there; None if none is."""
+    if not graph.n:
+        return None
+    of_vertices = column_of(graph.vertices, "vertices")
+    begin, end = (holds(tree, of_vertices, graph.n) for tree in (ends.begin, ends.end))
+    sources, targets = graph.sources, graph.targets
+    if ends.edge is not None and len(sources):
+        kept = holds(ends.edge, column_of(graph.edges, "edges"), len(sources))
+        sources, targets = sources[kept], targets[kept]
+    forward = _reached(begin, end, sources, targets, ends.max_length)
+    if forward is None:
+        return None
+    length = len(forward) - 1
+    levels = [forward[length] & end]
+    for place in range(length - 1, -1, -1):
+        before = np.zeros(graph.n, np.bool_)
+        before[sources[levels[0][targets]]] = True
+        levels.insert(0, before & forward[place])
+    return levels
+
+
+def _reached(
+    begin: Bools, end: Bools, sources: Ints, targets: Ints, max_length: int
+) -> list[Bools] | None:
+    """The vertices of each distance from the beginning, up to the first that has an end."""
+    found = [begin]
+    seen = begin.copy()
+    while not (found[-1] & end).any():
+        fresh = np.zeros(len(begin), np.bool_)
+        fresh[targets[found[-1][sources]]] = True
+        fresh &= ~seen
+        if not fresh.any() or len(found) > max_length:
+            return None
+        seen |= fresh
+        found.append(fresh)
+    return found

@@ -1,0 +1,256 @@
+"""What expressions of `sql_text` come to, by Arrow's functions over whole columns.
+
+Nulls are as in SQL: what is computed of a null is null, but `and` and `or` where the other side
+decides; a condition holds where it is true, and not where it is null. `/` gives floats, and null
+where it divides by 0.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pointstamp.errors import ColumnError, SchemaError, UsageError
+from pointstamp.graph.tables.sql_text import Computed, Constant, Named, Tree
+
+Lookup = Callable[[Named], Any]
+"""From a name to its column, an Arrow array; it says itself what it does not know."""
+
+_PLAIN: dict[str, str] = {
+    "add": "add_checked",
+    "subtract": "subtract_checked",
+    "multiply": "multiply_checked",
+    "negate": "negate_checked",
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "less": "less",
+    "less_equal": "less_equal",
+    "greater": "greater",
+    "greater_equal": "greater_equal",
+    "and": "and_kleene",
+    "or": "or_kleene",
+    "not": "invert",
+    "is_null": "is_null",
+    "abs": "abs_checked",
+    "lower": "utf8_lower",
+    "upper": "utf8_upper",
+    "length": "utf8_length",
+    "trim": "utf8_trim_whitespace",
+    "coalesce": "coalesce",
+    "floor": "floor",
+    "ceil": "ceil",
+    "sqrt": "sqrt",
+    "ln": "ln",
+    "exp": "exp",
+    "pow": "power",
+    "year": "year",
+    "month": "month",
+    "day": "day",
+    "greatest": "max_element_wise",
+    "least": "min_element_wise",
+}
+_BOOLEAN = frozenset(["and", "or", "not"])
+
+_TYPES = {
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+}
+
+
+def column_of(table: Any, what: str) -> Lookup:
+    """The lookup of the columns of a table or batch, and of the fields in them.
+
+    what : what has the columns, for the message of an error
+    """
+
+    def lookup(name: Named) -> Any:
+        first, *rest = name.parts
+        if first not in table.schema.names:
+            raise ColumnError(
+                f"{what} have no column {first!r}, only {', '.join(map(repr, table.schema.names))}"
+            )
+        return field_of(table.column(first), rest, first)
+
+    return lookup
+
+
+def field_of(column: Any, names: list[str], of: str) -> Any:
+    """The field of a column of structs that is `names` deep in it."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    for name in names:
+        kind = column.type
+        if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
+            raise ColumnError(f"{of!r}, which is {kind}, has no field {name!r}")
+        column = pc.struct_field(column, name)
+        of = f"{of}.{name}"
+    return column
+
+
+def values_of(tree: Tree, lookup: Lookup, n: int) -> Any:
+    """The values of an expression for each of `n` records, an Arrow array [n].
+
+    Raises
+    ------
+    ColumnError
+        For a column that is not there.
+    SchemaError
+        For values that do not go together, such as text and numbers.
+    UsageError
+        For a function that is not there.
+
+    >>> from pointstamp.graph.tables.sql_text import parse_sql
+    >>> table = pa.table({"age": [36, None, 29], "name": ["Bob", "Al", "Dee"]})
+    >>> tree = parse_sql("age > 30 or length(name) = 2")
+    >>> values_of(tree, column_of(table, "people"), 3).to_pylist()
+    [True, True, False]
+    """
+    value = _value_of(tree, lookup)
+    if isinstance(value, pa.Scalar):
+        scalar: Any = value
+        return pa.repeat(scalar, n)
+    return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+
+
+def holds(tree: Tree, lookup: Lookup, n: int) -> npt.NDArray[np.bool_]:
+    """For which of `n` records a condition is true, bool[n]; null is not true."""
+    value = values_of(tree, lookup, n)
+    if pa.types.is_null(value.type):
+        return np.zeros(n, np.bool_)
+    if not pa.types.is_boolean(value.type):
+        raise SchemaError(f"a condition is true or false, and this is {value.type}")
+    flags: npt.NDArray[np.bool_] = value.fill_null(False).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _value_of(tree: Tree, lookup: Lookup) -> Any:
+    if isinstance(tree, Constant):
+        return _constant(tree)
+    if isinstance(tree, Named):
+        return lookup(tree)
+    operands = [_value_of(operand, lookup) for operand in tree.operands]
+    try:
+        return _computed(tree.function, operands)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        kinds = ", ".join(str(operand.type) for operand in operands)
+        raise SchemaError(
+            f"{tree.function!r} cannot be computed of {kinds}: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _constant(constant: Constant) -> Any:
+    if constant.kind == "date":
+        return pa.scalar(datetime.date.fromisoformat(constant.value))
+    if constant.kind == "timestamp":
+        moment = datetime.datetime.fromisoformat(constant.value)
+        zone = "UTC" if moment.tzinfo else None
+        return pa.scalar(moment, pa.timestamp("us", zone))
+    return pa.scalar(constant.value)
+
+
+def _computed(function: str, operands: list[Any]) -> Any:
+    own = _OWN.get(function)
+    if own is not None:
+        return own(*operands)
+    if function not in _PLAIN:
+        known = sorted({*_PLAIN, *_OWN} - {"case", "same"})
+        raise UsageError(f"there is no function {function!r}; there are {', '.join(known)}")
+    if function in _BOOLEAN:
+        operands = [_as_boolean(operand) for operand in operands]
+    return pc.call_function(_PLAIN[function], operands)
+
+
+def _as_boolean(value: Any) -> Any:
+    return value.cast(pa.bool_()) if pa.types.is_null(value.type) else value
+
+
+def _divide(left: Any, right: Any) -> Any:
+    below = pc.cast(right, pa.float64())
+    below = pc.if_else(pc.equal(below, pa.scalar(0.0)), pa.scalar(None, pa.float64()), below)
+    return pc.divide(pc.cast(left, pa.float64()), below)
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    """What is left, with the sign of what is divided."""
+    quotient = pc.trunc(_divide(left, right))
+    rest = pc.subtract(pc.cast(left, pa.float64()), pc.multiply(quotient, right))
+    kinds = [left.type, right.type]
+    return pc.cast(rest, pa.int64()) if all(map(pa.types.is_integer, kinds)) else rest
+
+
+def _same(left: Any, right: Any) -> Any:
+    both = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.or_(both, pc.fill_null(pc.equal(left, right), False))
+
+
+def _is_in(value: Any, *listed: Any) -> Any:
+    """As in SQL: unknown, if it is not there and a null is."""
+    found = pa.scalar(False)
+    for one in listed:
+        found = pc.or_kleene(found, _as_boolean(pc.equal(value, one)))
+    return found
+
+
+def _like(value: Any, pattern: Any) -> Any:
+    if not isinstance(pattern, pa.Scalar):
+        raise TypeError("a pattern is one text")
+    if isinstance(value, pa.Scalar):
+        value = pa.array([value.as_py()], value.type)
+    return pc.match_like(value, pattern.as_py())
+
+
+def _concat(*parts: Any) -> Any:
+    texts = [pc.cast(part, pa.string()) for part in parts]
+    return pc.binary_join_element_wise(*texts, "")
+
+
+def _cast(value: Any, kind: Any) -> Any:
+    if kind.as_py() not in _TYPES:
+        raise UsageError(f"there is no type {kind.as_py()!r}; there are {', '.join(_TYPES)}")
+    return pc.cast(value, _TYPES[kind.as_py()])
+
+
+def _case(*operands: Any) -> Any:
+    value = operands[-1]
+    for condition, then in reversed(list(zip(operands[:-1:2], operands[1:-1:2], strict=True))):
+        value = pc.if_else(pc.fill_null(_as_boolean(condition), False), then, value)
+    return value
+
+
+def _if(condition: Any, then: Any, otherwise: Any) -> Any:
+    return _case(condition, then, otherwise)
+
+
+_OWN: dict[str, Callable[..., Any]] = {
+    "divide": _divide,
+    "remainder": _remainder,
+    "mod": _remainder,
+    "same": _same,
+    "in": _is_in,
+    "like": _like,
+    "concat": _concat,
+    "cast": _cast,
+    "case": _case,
+    "if": _if,
+}
+
+
+def is_computed_by(tree: Tree, functions: frozenset[str]) -> bool:
+    """Whether one of the functions is in the expression."""
+    if not isinstance(tree, Computed):
+        return False
+    return tree.function in functions or any(is_computed_by(t, functions) for t in tree.operands)

@@ -1,0 +1,332 @@
+"""`graph`: vertices and edges in DataFrames, asked as `pointstamp.graph.Graph` is.
+
+What Spark does well is Spark's: joins, filters and sums of the tables. What takes rounds, or
+searches, is one barrier job each, by `run`: ids are numbered inside, and put back before records
+leave it. All results are DataFrames, and nothing runs before an action, but where a number is
+asked for (`count`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.errors import ColumnError, GraphError, UsageError
+from pointstamp.graph.tables.algorithms import GraphAlgorithms
+from pointstamp.graph.tables.element_search import ElementSearch
+from pointstamp.graph.tables.exchanged import (
+    AnswerFlow,
+    CountFlow,
+    LengthFlow,
+    ListFlow,
+    SearchFlow,
+)
+from pointstamp.graph.tables.hashed_ids import hashed_ids
+from pointstamp.graph.tables.path_search import PathEnds
+from pointstamp.graph.tables.search_task import SearchTask
+from pointstamp.graph.tables.searches import GraphSearches, all_columns
+from pointstamp.graph.tables.vertex_question import VertexQuestion
+from pointstamp.spark.run import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+ID, SOURCE, TARGET = "id", "src", "dst"
+
+
+def graph(
+    vertices: DataFrame, edges: DataFrame | None = None, *, workers: int | None = None
+) -> SparkGraph:
+    """A graph of DataFrames: vertices with a column `id`, edges with `src` and `dst`.
+
+    Parameters
+    ----------
+    vertices, edges : DataFrame
+        With any other columns, which are attributes. Ids are of any type that Spark can group by
+        and that has a stable hash. With one argument those are the edges, and the vertices are
+        their ends.
+    workers : int, optional
+        How many tasks a barrier job has; all slots of the session if not given.
+
+    Returns
+    -------
+    SparkGraph
+        With the methods of `pointstamp.graph.Graph`, whose results are DataFrames; through Spark
+        Connect, too.
+
+    Raises
+    ------
+    ColumnError
+        If `id`, `src` or `dst` are not there.
+
+    Examples
+    --------
+    The pairs of payments of a rising amount, with all columns of both and of the accounts::
+
+        accounts = pointstamp.spark.graph(vertices, edges)
+        accounts.find("(a)-[e1]->(b); (b)-[e2]->(c)", "e1.amount < e2.amount").show()
+    """
+    return SparkGraph(vertices, edges, workers=workers)
+
+
+class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
+    """A graph of two DataFrames; made by `graph`."""
+
+    def __init__(
+        self, vertices: DataFrame, edges: DataFrame | None, *, workers: int | None
+    ) -> None:
+        if edges is None:
+            edges = vertices
+            _check_columns(edges, [SOURCE, TARGET], "edges")
+            ends = edges.selectExpr(f"{SOURCE} as {ID}")
+            vertices = ends.union(edges.selectExpr(f"{TARGET} as {ID}")).distinct()
+        _check_columns(vertices, [ID], "vertices")
+        _check_columns(edges, [SOURCE, TARGET], "edges")
+        self._vertices = vertices
+        self._edges = edges
+        self._workers = workers
+
+    def __repr__(self) -> str:
+        of_vertices, of_edges = self._vertices.columns, self._edges.columns
+        return f"SparkGraph(v: [{', '.join(of_vertices)}], e: [{', '.join(of_edges)}])"
+
+    # What there is, and other graphs: by Spark.
+
+    @property
+    def vertices(self) -> DataFrame:
+        """The vertices."""
+        return self._vertices
+
+    @property
+    def edges(self) -> DataFrame:
+        """The edges."""
+        return self._edges
+
+    @property
+    def triplets(self) -> DataFrame:
+        """Each edge with both its vertices: structs `src`, `edge` and `dst`."""
+        from pyspark.sql.functions import col, struct
+
+        def whole(name: str) -> DataFrame:
+            frame = self._vertices
+            return frame.select(struct(*map(frame.__getitem__, frame.columns)).alias(name))
+
+        edges = self._edges
+        records = edges.select(struct(*map(edges.__getitem__, edges.columns)).alias("edge"))
+        found = records.join(whole(SOURCE), col("edge.src") == col("src.id"))
+        found = found.join(whole(TARGET), col("edge.dst") == col("dst.id"))
+        return found.select(SOURCE, "edge", TARGET)
+
+    @property
+    def degrees(self) -> DataFrame:
+        """How many edges each vertex has, at either end: `id` and `degree`, of those with any."""
+        return self._degrees([SOURCE, TARGET], "degree")
+
+    @property
+    def in_degrees(self) -> DataFrame:
+        """How many edges lead to each vertex: `id` and `in_degree`, of those with any."""
+        return self._degrees([TARGET], "in_degree")
+
+    @property
+    def out_degrees(self) -> DataFrame:
+        """How many edges lead from each vertex: `id` and `out_degree`, of those with any."""
+        return self._degrees([SOURCE], "out_degree")
+
+    def _degrees(self, ends: Sequence[str], name: str) -> DataFrame:
+        first, *more = (self._edges.selectExpr(f"{end} as {ID}") for end in ends)
+        for frame in more:
+            first = first.union(frame)
+        return first.groupBy(ID).count().withColumnRenamed("count", name)
+
+    def filter_vertices(self, condition: str | Column) -> SparkGraph:
+        """The graph of the vertices for which a condition is true, and the edges between them."""
+        kept = self._vertices.filter(condition)
+        return self._with(kept, self._between(kept))
+
+    def filter_edges(self, condition: str | Column) -> SparkGraph:
+        """The graph of all vertices and of the edges for which a condition is true."""
+        return self._with(self._vertices, self._edges.filter(condition))
+
+    def drop_isolated_vertices(self) -> SparkGraph:
+        """The graph without the vertices that no edge has as an end."""
+        ends = self.degrees.select(ID)
+        return self._with(self._vertices.join(ends, ID, "left_semi"), self._edges)
+
+    def as_undirected(self) -> SparkGraph:
+        """The graph with each edge in both directions, with the same attributes."""
+        return self._with(self._vertices, self._edges.unionByName(self.reverse().edges))
+
+    def reverse(self) -> SparkGraph:
+        """The graph with each edge the other way round."""
+        turned = {SOURCE: TARGET, TARGET: SOURCE}
+        columns = [f"`{turned.get(c, c)}` as `{c}`" for c in self._edges.columns]
+        return self._with(self._vertices, self._edges.selectExpr(*columns))
+
+    def aggregate_messages(
+        self,
+        agg_col: str | Column | Sequence[str | Column],
+        send_to_src: str | Column | None = None,
+        send_to_dst: str | Column | None = None,
+    ) -> DataFrame:
+        """What messages along all edges come to at the vertices that get any, by Spark.
+
+        Parameters
+        ----------
+        agg_col : str, Column, or several
+            Aggregates of what comes, the column `msg`.
+        send_to_src, send_to_dst : str or Column, optional
+            What each edge sends to either end, over the structs `src`, `edge` and `dst`; nothing
+            where it is null. At least one.
+        """
+        from pyspark.sql.functions import expr
+
+        def column(given: str | Column) -> Column:
+            return expr(given) if isinstance(given, str) else given
+
+        sent = [
+            self.triplets.select(column(f"{end}.id").alias(ID), column(given).alias("msg"))
+            for end, given in ((SOURCE, send_to_src), (TARGET, send_to_dst))
+            if given is not None
+        ]
+        if not sent:
+            raise UsageError("messages are sent to somewhere: give send_to_src or send_to_dst")
+        messages = sent[0] if len(sent) == 1 else sent[0].union(sent[1])
+        aggregates: list[Any] = [agg_col]
+        if isinstance(agg_col, Sequence) and not isinstance(agg_col, str):
+            aggregates = list(agg_col)
+        return messages.filter("msg is not null").groupBy(ID).agg(*map(column, aggregates))
+
+    def _between(self, vertices: DataFrame) -> DataFrame:
+        edges = self._edges
+        for end in (SOURCE, TARGET):
+            ids = vertices.selectExpr(f"{ID} as {end}").distinct()
+            edges = edges.join(ids, end, "left_semi")
+        return edges.select(self._edges.columns)
+
+    def _with(self, vertices: DataFrame, edges: DataFrame) -> SparkGraph:
+        return SparkGraph(vertices, edges, workers=self._workers)
+
+    def validate(self) -> None:
+        """Check that the DataFrames are a graph. Runs jobs.
+
+        Raises
+        ------
+        GraphError
+            If an id is null or repeats, or an end of an edge is no vertex.
+        """
+        ids = self._vertices.select(ID)
+        repeated = ids.groupBy(ID).count().filter(f"count > 1 or {ID} is null").take(1)
+        if repeated:
+            raise GraphError(
+                f"the id {repeated[0][0]!r} is that of {repeated[0][1]} vertices; ids are not "
+                "null, and do not repeat"
+            )
+        for end in (SOURCE, TARGET):
+            of_edges = self._edges.selectExpr(f"{end} as {ID}")
+            missing = of_edges.join(ids, ID, "left_anti").take(1)
+            if missing:
+                raise GraphError(f"an edge has a {end!r} that is no vertex: {missing[0][0]!r}")
+
+    # Algorithms and searches: a job each.
+
+    def _numbers(self, ids: Sequence[Any]) -> list[int]:
+        return [int(number) for number in hashed_ids(self._ids(ids), "ids")]
+
+    def _ids(self, ids: Sequence[Any]) -> Any:
+        """Ids as an Arrow array of the type that they have in Spark."""
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        kind = self._vertices.schema[ID].dataType
+        try:
+            return pa.array(list(ids), to_arrow_type(kind, timezone="UTC"))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise GraphError(f"ids are {kind.simpleString()}, and {list(ids)!r} are not") from error
+
+    def _answered(self, question: VertexQuestion) -> DataFrame:
+        if question.weight is not None and question.weight not in self._edges.columns:
+            raise ColumnError(
+                f"edges have no column {question.weight!r} of weights, only "
+                f"{', '.join(map(repr, self._edges.columns))}"
+            )
+        needed = [SOURCE, TARGET, *([question.weight] if question.weight else [])]
+        edges = self._edges.select(*needed)
+        schema = self._schema_of_answers(question)
+        landmarks = self._ids(question.landmarks)
+        return self._run(AnswerFlow(question, landmarks, _arrow(schema)), edges, schema)
+
+    def _schema_of_answers(self, question: VertexQuestion) -> StructType:
+        from pyspark.sql import types
+
+        of_id = self._vertices.schema[ID].dataType
+        kinds: dict[str, DataType] = {
+            "long": types.LongType(),
+            "double": types.DoubleType(),
+            "boolean": types.BooleanType(),
+            "id": of_id,
+            "only": types.DoubleType(),
+            "doubles": types.ArrayType(types.DoubleType()),
+            "distances": types.MapType(of_id, types.LongType()),
+        }
+        name = question.column.becomes
+        fields = [types.StructField(name, kinds[question.column.kind])]
+        return types.StructType([f for f in self._vertices.schema if f.name != name] + fields)
+
+    @property
+    def _attributes(self) -> dict[str, list[str]]:
+        return {"vertex": self._vertices.columns, "edge": self._edges.columns}
+
+    def _found(self, searches: list[ElementSearch], limit: int | None) -> DataFrame:
+        from pyspark.sql import types
+
+        columns = all_columns([search.pattern for search in searches])
+        structs = {"vertex": self._vertices.schema, "edge": self._edges.schema}
+        fields = [types.StructField(name, structs[kind]) for name, kind in columns.items()]
+        if searches[0].pattern.hop:
+            fields.append(types.StructField("_hop", types.LongType()))
+            fields += [
+                types.StructField(name, types.StringType()) for name in ("_pattern", "_direction")
+            ]
+        schema = types.StructType(fields)
+        found = self._run(SearchFlow(searches, columns, _arrow(schema)), self._edges, schema)
+        return found if limit is None else found.limit(limit)
+
+    def _counted(self, searches: list[ElementSearch]) -> int:
+        counts = self._run(CountFlow(searches), self._edges, "count long")
+        return sum(row[0] for row in counts.collect())
+
+    def _path_length(self, ends: PathEnds) -> int:
+        found = self._run(LengthFlow(ends), self._edges, "length long").collect()
+        return int(found[0][0]) if found else -1
+
+    def _beside(self, frame: DataFrame, name: str, other: str) -> DataFrame:
+        return frame.withColumn(other, frame[name])
+
+    def _lists(self, task: SearchTask, name: str) -> DataFrame:
+        from pyspark.sql import types
+
+        kind = types.ArrayType(self._vertices.schema[ID].dataType)
+        schema = types.StructType([types.StructField(name, kind)])
+        return self._run(ListFlow(task), self._edges, schema)
+
+    def _run(self, flow: Any, edges: DataFrame, schema: str | StructType) -> DataFrame:
+        def build(scope: Any, vertices: Any, edges: Any) -> Any:
+            return flow(scope, vertices, edges)
+
+        return run(build, {"vertices": self._vertices, "edges": edges}, schema, self._workers)
+
+
+def _arrow(schema: StructType) -> Any:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def _check_columns(frame: DataFrame, needed: Sequence[str], what: str) -> None:
+    missing = [name for name in needed if name not in frame.columns]
+    if missing:
+        raise ColumnError(
+            f"{what} need the columns {', '.join(map(repr, needed))}; there are "
+            f"{', '.join(map(repr, frame.columns))}"
+        )

@@ -1,0 +1,86 @@
+"""`pointstamp find` and `pointstamp graph`: tables in, a JSON object in each line out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import Ran
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def edges(tmp_path: Path) -> Path:
+    path = tmp_path / "payments.csv"
+    path.write_text("src,dst,amount\nann,bob,100\nbob,cy,90\ncy,ann,80\nbob,ann,\n")
+    return path
+
+
+@pytest.fixture
+def vertices(tmp_path: Path) -> Path:
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"id": ["ann", "bob", "cy", "dan"], "age": [30, None, 50, 60]}), path)
+    return path
+
+
+def objects(ran: Ran) -> list[dict[str, object]]:
+    assert ran.status == 0, ran.err
+    return [json.loads(line) for line in ran.out.splitlines()]
+
+
+def test_matches_have_attributes_and_meet_conditions(run: Run, edges: Path, vertices: Path) -> None:
+    ran = run("find", "(a)-[e]->(b)", edges, "--vertices", vertices, "--where", "b.age > 40")
+    assert objects(ran) == [
+        {
+            "a": {"id": "bob", "age": None},
+            "e": {"src": "bob", "dst": "cy", "amount": 90},
+            "b": {"id": "cy", "age": 50},
+        }
+    ]
+    counted = run("find", "(a)-[e*2]->(b)", edges, "--where", "_e1.amount > _e2.amount", "--count")
+    assert (counted.status, counted.out) == (0, "2\n")
+    assert len(objects(run("find", "(a)-[]->(b)", edges, "--limit", 2, "--workers", 2))) == 2
+    assert objects(run("find", "(a)-[]->(a)", edges, "--distinct")) == []
+
+
+def test_algorithms_give_the_vertices_with_a_column(run: Run, edges: Path, vertices: Path) -> None:
+    found = objects(run("graph", "connected_components", edges, "--vertices", vertices))
+    assert [row["component"] for row in found] == ["ann", "ann", "ann", "dan"]
+    ranks = objects(run("graph", "page_rank", edges))
+    assert sum(row["pagerank"] for row in ranks) == pytest.approx(3)
+    some = objects(run("graph", "degrees", edges, "--where", "amount >= 90"))
+    assert some == [
+        {"id": "ann", "degree": 1},
+        {"id": "bob", "degree": 2},
+        {"id": "cy", "degree": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["find", "(a)->(b)"], "an edge was expected"),
+        (["find", "(a)-[e]->(b)", "--where", "e.sum > 1"], "no attribute 'sum'"),
+        (["graph", "k_core", "--where", "sum > 1"], "no column 'sum'"),
+    ],
+)
+def test_what_is_asked_wrongly_ends_with_2(
+    run: Run, edges: Path, asked: list[str], says: str
+) -> None:
+    ran = run(*asked[:2], edges, *asked[2:])
+    assert ran.status == 2
+    assert says in ran.err
+
+
+def test_a_file_that_is_no_table_is_refused(run: Run, tmp_path: Path) -> None:
+    ran = run("graph", "k_core", tmp_path / "none.csv")
+    assert (ran.status, "there is no such file" in ran.err) == (2, True)
+    (tmp_path / "edges.txt").write_text("1 2\n")
+    ran = run("graph", "k_core", tmp_path / "edges.txt")
+    assert (ran.status, "a table is in a file that ends with" in ran.err) == (2, True)

@@ -1,0 +1,253 @@
+"""The algorithms of a graph of tables against networkx, on random graphs with text as ids."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from pointstamp.errors import ColumnError, GraphError, SchemaError, UsageError
+from pointstamp.graph import Graph
+from tests.graph.tables.graphs_of_text import directed, graphs_of, same, tables, undirected
+
+quick = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def partition_of(values):
+    """Which vertices have the same value, and that each value is the least of them."""
+    groups = {}
+    for vertex, value in values.items():
+        groups.setdefault(value, set()).add(vertex)
+    for value, members in groups.items():
+        assert value == min(members, key=lambda name: name.encode())
+    return sorted(map(sorted, groups.values()))
+
+
+@quick
+@given(tables())
+def test_components_are_networkx_s(drawn):
+    found = partition_of(same(*drawn, lambda graph: graph.connected_components()))
+    assert found == sorted(map(sorted, nx.connected_components(undirected(*drawn))))
+    found = partition_of(same(*drawn, lambda graph: graph.strongly_connected_components()))
+    assert found == sorted(map(sorted, nx.strongly_connected_components(directed(*drawn))))
+
+
+@quick
+@given(tables())
+def test_page_rank_to_a_tolerance_is_networkx_s(drawn):
+    found = same(*drawn, lambda graph: graph.page_rank(tol=1e-12))
+    n = len(found)
+    expected = nx_pagerank(directed(*drawn))
+    for vertex, rank in found.items():
+        assert rank == pytest.approx(expected[vertex] * n, abs=1e-9)
+    assert sum(found.values()) == pytest.approx(n)
+
+
+def nx_pagerank(graph, personalization=None):
+    """networkx's own function needs SciPy; this solves the same equations by elimination."""
+    nodes = list(graph)
+    n = len(nodes)
+    matrix = np.zeros((n, n))
+    begin = np.full(n, 1.0 / n)
+    if personalization is not None:
+        begin = np.array([1.0 if node == personalization else 0.0 for node in nodes])
+    for j, node in enumerate(nodes):
+        out = {t: d["weight"] for _, t, d in graph.out_edges(node, data=True)}
+        total = sum(out.values())
+        for i, target in enumerate(nodes):
+            matrix[i, j] = out.get(target, 0.0) / total if total else begin[i]
+    ranks = np.linalg.solve(np.eye(n) - 0.85 * matrix, 0.15 * begin)
+    return dict(zip(nodes, ranks, strict=True))
+
+
+@quick
+@given(tables())
+def test_personalized_ranks_are_those_of_each_source(drawn):
+    sources = drawn[0].column("id").to_pylist()[:2]
+    graph = directed(*drawn)
+    found = same(
+        *drawn,
+        lambda g: g.parallel_personalized_page_rank(source_ids=sources, max_iter=200),
+    )
+    for j, source in enumerate(sources):
+        expected = nx_pagerank(graph, source)
+        alone = same(*drawn, lambda g, s=source: g.page_rank(source_id=s, max_iter=200))
+        for vertex, ranks in found.items():
+            assert ranks[j] == pytest.approx(expected[vertex], abs=1e-9)
+            assert ranks[j] == alone[vertex]
+
+
+@quick
+@given(tables())
+def test_distances_to_landmarks_are_networkx_s(drawn):
+    landmarks = drawn[0].column("id").to_pylist()[:3]
+    for is_directed in (True, False):
+        graph = directed(*drawn) if is_directed else undirected(*drawn)
+        found = same(*drawn, lambda g, d=is_directed: g.shortest_paths(landmarks, is_directed=d))
+        for vertex, distances in found.items():
+            lengths = nx.single_source_shortest_path_length(graph, vertex)
+            assert dict(distances) == {m: lengths[m] for m in landmarks if m in lengths}
+
+
+@quick
+@given(tables())
+def test_weighted_distances_are_networkx_s(drawn):
+    vertices, edges = drawn
+    weights = pa.array([2.5 * ((i * 7) % 5) for i in range(edges.num_rows)], pa.float64())
+    edges = edges.append_column("cost", weights)
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(vertices.column("id").to_pylist())
+    for row in edges.to_pylist():
+        graph.add_edge(row["src"], row["dst"], cost=row["cost"])
+    source = vertices.column("id")[0].as_py()
+    expected = nx.single_source_dijkstra_path_length(graph, source, weight="cost")
+    found = same(vertices, edges, lambda g: g.sssp(source, "cost"))
+    assert found == {vertex: expected.get(vertex) for vertex in found}
+
+
+@quick
+@given(tables())
+def test_triangles_cores_and_clustering_are_networkx_s(drawn):
+    graph = undirected(*drawn)
+    assert same(*drawn, lambda g: g.triangle_count()) == nx.triangles(graph)
+    assert same(*drawn, lambda g: g.k_core()) == nx.core_number(graph)
+    found = same(*drawn, lambda g: g.clustering())
+    assert found == pytest.approx(nx.clustering(graph))
+
+
+@quick
+@given(tables())
+def test_an_independent_set_is_independent_and_maximal(drawn):
+    graph = undirected(*drawn)
+    for seed in (42, 7):
+        found = same(*drawn, lambda g, s=seed: g.maximal_independent_set(s))
+        for vertex, selected in found.items():
+            near = [found[other] for other in graph[vertex]]
+            assert not any(near) if selected else any(near)
+
+
+@quick
+@given(tables())
+def test_labels_are_what_most_neighbours_have(drawn):
+    graph = directed(*drawn)
+    labels = {vertex: vertex for vertex in graph}
+    for rounds in range(4):
+        found = same(*drawn, lambda g, r=rounds: g.label_propagation(r))
+        assert found == labels
+        labels = {vertex: _common(graph, labels, vertex) for vertex in graph}
+
+
+def _common(graph, labels, vertex):
+    near = [o for o in (*graph.predecessors(vertex), *graph.successors(vertex)) if o != vertex]
+    votes = [labels[other] for other in near]
+    if not votes:
+        return labels[vertex]
+    return min(votes, key=lambda label: (-votes.count(label), label.encode()))
+
+
+@quick
+@given(tables())
+def test_degrees_count_edges_that_repeat_and_loops_at_both_ends(drawn):
+    graph = nx.MultiDiGraph()
+    graph.add_edges_from(
+        zip(*(drawn[1].column(c).to_pylist() for c in ("src", "dst")), strict=True)
+    )
+    for one in graphs_of(*drawn):
+        assert dict(zip(*one.degrees.to_pydict().values(), strict=True)) == dict(graph.degree)
+        ins = dict(zip(*one.in_degrees.to_pydict().values(), strict=True))
+        assert ins == {v: d for v, d in graph.in_degree if d}
+        outs = dict(zip(*one.out_degrees.to_pydict().values(), strict=True))
+        assert outs == {v: d for v, d in graph.out_degree if d}
+
+
+@quick
+@given(tables())
+def test_filtered_graphs_keep_what_fits(drawn):
+    vertices, edges = drawn
+    graph = Graph(vertices, edges)
+    ages = dict(
+        zip(vertices.column("id").to_pylist(), vertices.column("age").to_pylist(), strict=True)
+    )
+    old = {v for v, age in ages.items() if age is not None and age > 2}
+    kept = graph.filter_vertices("age > 2")
+    assert set(kept.vertices.column("id").to_pylist()) == old
+    rows = edges.to_pylist()
+    assert kept.edges.to_pylist() == [r for r in rows if r["src"] in old and r["dst"] in old]
+    some = graph.filter_edges("amount is null or sort = 'bank'")
+    expected = [r for r in rows if r["amount"] is None or r["sort"] == "bank"]
+    assert some.edges.to_pylist() == expected
+    assert some.vertices.equals(vertices)
+    ends = {end for row in expected for end in (row["src"], row["dst"])}
+    assert set(some.drop_isolated_vertices().vertices.column("id").to_pylist()) == ends
+    turned = [{**r, "src": r["dst"], "dst": r["src"]} for r in rows]
+    assert graph.reverse().edges.to_pylist() == turned
+    assert graph.as_undirected().edges.to_pylist() == rows + turned
+    of = {row["id"]: row for row in vertices.to_pylist()}
+    triplets = graph.triplets.to_pylist()
+    assert triplets == [{"src": of[r["src"]], "edge": r, "dst": of[r["dst"]]} for r in rows]
+
+
+def test_ids_may_be_of_any_type():
+    import datetime
+    import decimal
+
+    for values in (
+        [datetime.date(2020, 1, 2), datetime.date(2019, 1, 1), datetime.date(2021, 1, 1)],
+        [decimal.Decimal("1.50"), decimal.Decimal("-2.25"), decimal.Decimal("0.00")],
+        [b"\x00", b"", b"\xff"],
+        [{"kind": "a", "number": 2}, {"kind": "a", "number": 1}, {"kind": "b", "number": 1}],
+        [7, -3, 2**62],
+        [True, False],
+    ):
+        edges = {"src": [values[0]], "dst": [values[1]]}
+        found = Graph({"id": values}, edges).connected_components().to_pydict()
+        assert found["id"] == values
+        assert found["component"][0] == found["component"][1]
+        assert found["component"][2:] == values[2:]
+
+
+def test_a_graph_of_edges_alone_has_their_ends():
+    graph = Graph({"src": ["b", "b"], "dst": ["a", "c"], "weight": [1.0, None]})
+    assert graph.vertices.to_pydict() == {"id": ["a", "b", "c"]}
+    assert graph.out_degrees.to_pydict() == {"id": ["b"], "out_degree": [2]}
+
+
+def test_pandas_frames_are_taken():
+    import pandas
+
+    people = pandas.DataFrame({"id": ["a", "b"], "age": [1, 2]})
+    follows = pandas.DataFrame({"src": ["a"], "dst": ["b"]})
+    found = Graph(people, follows).filter_vertices("age < 5").connected_components()
+    assert found.to_pydict() == {"id": ["a", "b"], "age": [1, 2], "component": ["a", "a"]}
+
+
+@pytest.mark.parametrize(
+    ("vertices", "edges", "error", "says"),
+    [
+        ({"id": ["a", "a"]}, {"src": ["a"], "dst": ["a"]}, GraphError, "'a'"),
+        ({"id": ["a", None]}, {"src": ["a"], "dst": ["a"]}, GraphError, "null"),
+        ({"id": ["a"]}, {"src": ["a"], "dst": ["b"]}, GraphError, "'dst' that is no vertex: 'b'"),
+        ({"id": ["a"]}, {"src": [None], "dst": ["a"]}, GraphError, "'src' of the edges"),
+        ({"id": [1]}, {"src": ["a"], "dst": ["a"]}, SchemaError, "ids are int64"),
+        ({"name": ["a"]}, {"src": ["a"], "dst": ["a"]}, ColumnError, "'name'"),
+    ],
+)
+def test_what_is_no_graph_is_refused(vertices, edges, error, says):
+    with pytest.raises(error, match=says):
+        Graph(vertices, edges).validate()
+
+
+def test_what_is_asked_wrongly_is_refused():
+    graph = Graph({"src": ["a"], "dst": ["b"]})
+    with pytest.raises(GraphError, match="no vertex has the id 'x'"):
+        graph.shortest_paths(["x"])
+    with pytest.raises(GraphError, match="ids are string"):
+        graph.sssp(7)
+    with pytest.raises(UsageError, match="a number of rounds or a tolerance"):
+        graph.page_rank()
+    with pytest.raises(ColumnError, match="no column 'weight' of weights"):
+        graph.sssp("a")
+    with pytest.raises(ColumnError, match="vertices have no column 'age'"):
+        graph.filter_vertices("age > 3")

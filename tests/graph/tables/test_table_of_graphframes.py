@@ -1,0 +1,42 @@
+"""Each row of the documentation's table of GraphFrames' API runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pointstamp.graph import Graph
+
+PAGE = Path(__file__).parents[3] / "docs" / "graphs_of_tables.md"
+ROWS = re.findall(r"^\| (.*?) ?\| `((?:G|g)raph.*?)` \|", PAGE.read_text(), re.MULTILINE)
+
+PEOPLE = {
+    "id": ["a", "b", "c", "d", "e", "f"],
+    "name": ["Alice", "Bob", "Charlie", "David", "Esther", "Fanny"],
+    "age": [34, 36, 30, 29, 32, 36],
+}
+KNOWS = {
+    "src": ["a", "b", "c", "f", "e", "e", "d"],
+    "dst": ["b", "c", "b", "c", "f", "d", "a"],
+    "relationship": ["friend", "follow", "follow", "follow", "follow", "friend", "friend"],
+}
+
+
+@pytest.mark.parametrize("code", [code for _, code in ROWS])
+def test_a_row_of_the_table_runs(code):
+    names = {"Graph": Graph, "people": PEOPLE, "knows": KNOWS, "graph": Graph(PEOPLE, KNOWS)}
+    found = eval(code, names)
+    if isinstance(found, Graph):
+        found = found.vertices
+    if found is not None and not isinstance(found, int):
+        assert isinstance(found, pa.Table)
+        assert found.num_rows
+
+
+def test_all_public_methods_are_in_the_table():
+    shown = {re.match(r"graph\.(\w+)", code)[1] for _, code in ROWS if code.startswith("graph.")}
+    public = {name for name in dir(Graph) if not name.startswith("_")}
+    assert public - shown == {"edges"}

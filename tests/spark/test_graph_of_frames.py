@@ -1,0 +1,236 @@
+"""`pointstamp.spark.graph` on a real session: against Spark SQL's joins, and the local graph."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pyarrow as pa
+import pytest
+
+import pointstamp.spark
+from pointstamp.errors import ColumnError, GraphError, PatternError
+from pointstamp.graph import Graph
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+VERTICES = "id string, kind string, age long"
+EDGES = "src string, dst string, amount long, sort string"
+
+
+def rows_of(seed, n=14, m=40):
+    """Vertices and edges: text as ids, nulls, edges that repeat, loops, vertices without edges."""
+    chosen = random.Random(seed)
+    names = [f"vertex {i}" if i % 2 else f"é{i}" for i in range(n)]
+    chosen.shuffle(names)
+    kinds, amounts = ["bank", "shop", None], [None, 0, 1, 2, 3, 4]
+    vertices = [(name, chosen.choice(kinds), chosen.choice(amounts)) for name in names]
+    ends = names[: n - 2]
+    edges = [
+        (chosen.choice(ends), chosen.choice(ends), chosen.choice(amounts), chosen.choice(kinds))
+        for _ in range(m)
+    ]
+    return vertices, edges
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def graphs(spark, request):
+    """A graph of DataFrames, on one or two workers, and the same of tables."""
+    vertices, edges = rows_of(request.param)
+    frames = spark.createDataFrame(vertices, VERTICES), spark.createDataFrame(edges, EDGES)
+    tables = [
+        pa.table({c: [row[i] for row in rows] for i, c in enumerate(frame.columns)})
+        for rows, frame in zip((vertices, edges), frames, strict=True)
+    ]
+    for name, frame in zip(("graph_vertices", "graph_edges"), frames, strict=True):
+        frame.createOrReplaceTempView(name)
+    return pointstamp.spark.graph(*frames, workers=request.param), Graph(*tables)
+
+
+def plain(value):
+    """A value of Spark or Arrow as Python's."""
+    if hasattr(value, "asDict"):
+        return {k: plain(v) for k, v in value.asDict().items()}
+    return value
+
+
+def records(found):
+    """The records of a DataFrame or a table, in some order that both have."""
+    rows = found.to_pylist() if isinstance(found, pa.Table) else map(plain, found.collect())
+    return sorted(repr(sorted((k, _ordered(v)) for k, v in row.items())) for row in rows)
+
+
+def _ordered(value):
+    """Maps, which Arrow gives as pairs, in order."""
+    value = plain(value)
+    if isinstance(value, dict) and not {"id", "src"} & set(value):
+        return sorted(value.items())
+    return sorted(value) if isinstance(value, list) else value
+
+
+ASKED = {
+    "page_rank": lambda g: g.page_rank(max_iter=5),
+    "personal": lambda g: g.parallel_personalized_page_rank(source_ids=["é0", "é2"], max_iter=4),
+    "shortest_paths": lambda g: g.shortest_paths(["é0", "vertex 1"]),
+    "sssp": lambda g: g.filter_edges("amount is not null").sssp("é0", "amount"),
+    "triangle_count": lambda g: g.triangle_count(),
+    "k_core": lambda g: g.k_core(),
+    "clustering": lambda g: g.clustering(),
+    "triplets": lambda g: g.triplets,
+    "degrees": lambda g: g.degrees,
+    "in_degrees": lambda g: g.in_degrees,
+    "out_degrees": lambda g: g.out_degrees,
+    "vertices": lambda g: g.filter_vertices("age > 1").edges,
+    "edges": lambda g: g.filter_edges("sort = 'bank'").drop_isolated_vertices().vertices,
+    "undirected": lambda g: g.as_undirected().edges,
+    "reverse": lambda g: g.reverse().edges,
+    "bfs": lambda g: g.bfs("kind = 'bank' and age > 2", "age = 0", "amount is not null"),
+    "messages": lambda g: g.aggregate_messages(
+        ["sum(msg) as total", "count(msg) as n"], "dst.age + edge.amount", "src.age"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_answers_are_those_of_the_graph_of_tables(graphs, name):
+    on_spark, local = (ASKED[name](graph) for graph in graphs)
+    if name in ("page_rank", "personal"):
+        found = {row.id: row[3] for row in on_spark.collect()}
+        for vertex, value in zip(local.column("id"), local.columns[-1], strict=True):
+            assert found[vertex.as_py()] == pytest.approx(value.as_py())
+        assert len(found) == local.num_rows
+    else:
+        assert records(on_spark) == records(local)
+
+
+def test_components_are_those_of_the_graph_of_tables_under_names_of_their_own(graphs):
+    for ask in ("connected_components", "strongly_connected_components"):
+        on_spark, local = (getattr(graph, ask)() for graph in graphs)
+        found = {row.id: row.component for row in on_spark.collect()}
+        expected = dict(zip(*local.select(["id", "component"]).to_pydict().values(), strict=True))
+        pairs = {(found[vertex], expected[vertex]) for vertex in expected}
+        assert len(pairs) == len(set(found.values())) == len(set(expected.values()))
+        assert all(found[component] == component for component in found.values())
+
+
+def test_an_independent_set_is_independent_and_maximal(graphs):
+    found = {row.id: row.selected for row in graphs[0].maximal_independent_set().collect()}
+    near = {vertex: set() for vertex in found}
+    for source, target in zip(
+        *graphs[1].edges.select(["src", "dst"]).to_pydict().values(), strict=True
+    ):
+        if source != target:
+            near[source].add(target)
+            near[target].add(source)
+    for vertex, selected in found.items():
+        others = [found[other] for other in near[vertex]]
+        assert not any(others) if selected else any(others)
+
+
+def test_cycles_and_walks_are_those_of_the_graph_of_tables_wherever_they_begin(graphs):
+    found = [row.found_cycles for row in graphs[0].detect_cycles(4).collect()]
+    expected = graphs[1].detect_cycles(4).column("found_cycles").to_pylist()
+    assert sorted(map(_rotated, found)) == sorted(map(_rotated, expected)) != []
+    pairs = set(zip(*graphs[1].edges.select(["src", "dst"]).to_pydict().values(), strict=True))
+    walks = [row.walk for row in graphs[0].random_walks(3, 4).collect()]
+    assert len(walks) == 3 * graphs[1].vertices.num_rows
+    assert {step for walk in walks for step in itertools.pairwise(walk)} <= pairs
+
+
+def _rotated(cycle):
+    least = cycle.index(min(cycle))
+    return [*cycle[least:-1], *cycle[:least]]
+
+
+def test_paths_of_no_edge_are_vertices(graphs):
+    found = graphs[0].bfs("age = 0", "age < 2").collect()
+    assert found
+    assert all(row["from"] == row["to"] and row.to.age == 0 for row in found)
+    assert graphs[0].bfs("age = 0", "id = 'nobody'").collect() == []
+
+
+JOINS = {
+    ("(a)-[e1]->(b); (b)-[e2]->(c)", "e1.amount < e2.amount and a.kind = 'bank'"): """
+        select struct(a.*) a, struct(e1.*) e1, struct(b.*) b, struct(e2.*) e2, struct(c.*) c
+        from graph_edges e1 join graph_edges e2 on e1.dst = e2.src
+        join graph_vertices a on a.id = e1.src join graph_vertices b on b.id = e1.dst
+        join graph_vertices c on c.id = e2.dst
+        where e1.amount < e2.amount and a.kind = 'bank'""",
+    ("(a)-[e]->(b); (b)-[]->(c); (c)-[]->(a)", "a.age + b.age > c.age or e.sort is null"): """
+        select struct(a.*) a, struct(e.*) e, struct(b.*) b, struct(c.*) c
+        from graph_edges e join graph_edges f on e.dst = f.src
+        join graph_edges g on f.dst = g.src and g.dst = e.src
+        join graph_vertices a on a.id = e.src join graph_vertices b on b.id = e.dst
+        join graph_vertices c on c.id = f.dst
+        where a.age + b.age > c.age or e.sort is null""",
+    ("(a)-[e]->(b); !(b)-[]->(a)", None): """
+        select struct(a.*) a, struct(e.*) e, struct(b.*) b from graph_edges e
+        join graph_vertices a on a.id = e.src join graph_vertices b on b.id = e.dst
+        where not exists (select 1 from graph_edges f where f.src = e.dst and f.dst = e.src)""",
+    ("(a); (b)", "a.kind = b.kind and a.age in (1, 2)"): """
+        select struct(a.*) a, struct(b.*) b from graph_vertices a join graph_vertices b
+        where a.kind = b.kind and a.age in (1, 2)""",
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "query"), JOINS.items(), ids=["rising", "triangle", "absent", "product"]
+)
+def test_matches_are_those_of_spark_s_joins(spark, graphs, asked, query):
+    graph = graphs[0]
+    for name, frame in (("graph_vertices", graph.vertices), ("graph_edges", graph.edges)):
+        frame.createOrReplaceTempView(name)
+    expected = records(spark.sql(query))
+    assert len(expected) > 1
+    assert records(graph.find(*asked)) == expected
+    assert graph.count(*asked) == len(expected)
+    assert graph.find(*asked, limit=2).count() == 2
+
+
+def test_chains_of_several_lengths_are_those_of_the_graph_of_tables(graphs):
+    on_spark, local = (g.find("(a)-[e*1..2]-(c)", "a.kind = 'shop'") for g in graphs)
+    assert on_spark.columns == local.schema.names
+    assert records(on_spark) == records(local)
+
+
+def test_ids_may_be_integers_dates_and_structs(spark):
+    for values in ("1, 2, 3", "date'2020-01-01', date'2020-01-02', date'2020-01-03'",
+                   "named_struct('x', 1), named_struct('x', 2), named_struct('x', 3)"):  # fmt: skip
+        ids = spark.sql(f"select explode(array({values})) id")
+        first, second, third = [row.id for row in ids.collect()]
+        edges = spark.createDataFrame(
+            [(first, second)], "src {0}, dst {0}".format(ids.dtypes[0][1])
+        )
+        graph = pointstamp.spark.graph(ids, edges, workers=2)
+        found = {row.id: row.component for row in graph.connected_components().collect()}
+        assert found[first] == found[second] in (first, second)
+        assert found[third] == third
+
+
+def test_a_graph_without_edges_has_vertices(spark):
+    vertices = spark.createDataFrame([("a",), ("b",)], "id string")
+    edges = spark.createDataFrame([], "src string, dst string, amount long")
+    graph = pointstamp.spark.graph(vertices, edges, workers=2)
+    assert {row.component for row in graph.connected_components().collect()} == {"a", "b"}
+    assert graph.find("(a)-[e]->(b)", "e.amount > 1").collect() == []
+    assert graph.count("(a); (b)") == 4
+
+
+def test_what_is_no_graph_is_refused(spark):
+    vertices = spark.createDataFrame([("a",), ("a",)], "id string")
+    edges = spark.createDataFrame([("a", "x")], "src string, dst string")
+    with pytest.raises(GraphError, match="'a' is that of 2 vertices"):
+        pointstamp.spark.graph(vertices, edges).validate()
+    with pytest.raises(GraphError, match="'dst' that is no vertex: 'x'"):
+        pointstamp.spark.graph(vertices.distinct(), edges).validate()
+    with pytest.raises(ColumnError, match="need the columns 'id'"):
+        pointstamp.spark.graph(edges, edges)
+    graph = pointstamp.spark.graph(edges)
+    with pytest.raises(ColumnError, match="'e' has no attribute 'amount'"):
+        graph.find("(a)-[e]->(b)", "e.amount > 1")
+    with pytest.raises(PatternError, match="an edge was expected"):
+        graph.find("(a)->(b)")
+    with pytest.raises(GraphError, match="ids are string"):
+        graph.sssp(7, None)
+    with pytest.raises(Exception, match="have an id that another one has, such as 'a'"):
+        pointstamp.spark.graph(vertices, edges, workers=2).k_core().collect()
