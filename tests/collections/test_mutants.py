@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 
 from pointstamp.compiled import MODULES
+from tests.collections.approximate_mutants import (
+    APPROXIMATE_MUTANTS,
+    by_exact_sums,
+    by_lives_of_sums,
+    by_rounded_sums,
+)
 from tests.collections.durable_mutants import (
     DURABLE_MUTANTS,
     by_clocks_again,
@@ -55,6 +61,7 @@ ALL = [
     *SPILL_MUTANTS,
     *RECORD_MUTANTS,
     *MERGE_MUTANTS,
+    *APPROXIMATE_MUTANTS,
 ]
 
 
@@ -78,7 +85,7 @@ HUNTS = [
     *(by_functions, by_nested, by_tables, by_lives, by_lives_of_loops),
     *(by_asserting, by_failing, by_insertions),
     *(by_merges, by_records, by_records_of_workers, by_spines, by_series, by_traces),
-    *(by_merged_times, by_totals),
+    *(by_merged_times, by_totals, by_exact_sums, by_rounded_sums, by_lives_of_sums),
 ]
 
 
