@@ -62,7 +62,7 @@ def variable(
     scope: Any, schema: Any, name: str, limit: int | None, expect: int | None
 ) -> Variable | RecordVariable:
     """See `Scope.variable`."""
-    if TimeEncoding(scope.timestamp, f"variable {name!r} in {scope.path}").depth == 1:
+    if TimeEncoding(scope.timestamp, f"variable {name!r} in {scope.path}").n_rounds == 0:
         raise BuildError(
             f"variable {name!r} is made in {scope.path}, whose times have no rounds: make it in "
             "a loop, `with scope.iterative() as inner`"
