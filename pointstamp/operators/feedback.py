@@ -152,7 +152,7 @@ class _Admit(BuiltInLogic):
     def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
         has_later = self._go_round.run(inputs, outputs)
         # What waits holds its own times back: the least of them is among those that go round.
-        until = min((epoch for epoch, _ in inputs[-1].frontier.elements), default=None)
+        until = _first_epoch(inputs[-1].frontier.elements)
         if self._waiting:
             self._let_in(until, outputs)
         for port in range(1, len(inputs)):
@@ -181,6 +181,11 @@ class _Admit(BuiltInLogic):
                     for batch in batches:
                         session.give_batch(batch)
                 batches.clear()
+
+
+def _first_epoch(times: list[Any]) -> Any:
+    """That of pairs of an epoch and a round; None of no times."""
+    return min((epoch for epoch, _ in times), default=None)
 
 
 def _has_rounds(timestamp: Timestamp) -> bool:
