@@ -46,6 +46,7 @@ from tests.collections.snapshot_mutants import (
 )
 from tests.collections.spill_mutants import SPILL_MUTANTS, by_merges
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
+from tests.collections.time_mutants import TIME_MUTANTS, by_user_times
 from tests.collections.user_mutants import USER_MUTANTS, by_functions, by_nested
 from tests.collections.window_mutants import WINDOW_MUTANTS, by_windows
 
@@ -63,6 +64,7 @@ ALL = [
     *RECORD_MUTANTS,
     *MERGE_MUTANTS,
     *APPROXIMATE_MUTANTS,
+    *TIME_MUTANTS,
 ]
 
 
@@ -88,6 +90,7 @@ HUNTS = [
     *(by_merges, by_records, by_records_of_workers, by_spines, by_series, by_traces),
     *(by_merged_times, by_totals, by_exact_sums, by_rounded_sums, by_lives_of_sums),
     by_quantiles_of_texts,
+    by_user_times,
 ]
 
 
