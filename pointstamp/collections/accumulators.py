@@ -4,7 +4,8 @@ Sums suffice for *accumulable* aggregates: count, sum, average. *Ordered* ones, 
 greatest, need the values of the group in order: those are in `ordered.py`.
 
 Sums are exact, so that an insertion and its deletion leave the same bits: those of integers in
-two words, those of floats as Python's integers, in units of the least float.
+two words, those of floats as Python's integers, in units of the least float. Those that are
+not are in `approximate_sums.py`.
 
 Source: the kinds of reductions are Materialize's.
 """
@@ -39,7 +40,7 @@ _MOST_DIFF = 1 << 31
 _MOST_SUM = 1 << 62
 
 
-COUNTS, SUMS, LIMBS, VALUES = "counts", "sums", "limbs", "values"
+COUNTS, SUMS, LIMBS, VALUES, OTHERS = "counts", "sums", "limbs", "values", "others"
 """The parts that are stored of accumulators."""
 
 _LIMB = 62
@@ -47,6 +48,9 @@ _LIMB = 62
 
 class Accumulator:
     """What one aggregate keeps, by the numbers of groups."""
+
+    is_approximate = False
+    """Whether an answer depends on the order in which updates came."""
 
     def contents(self, keys: Rows) -> Parts:
         """What is kept, as rows: the words of a key, others, and a diff.
@@ -144,7 +148,7 @@ class IntegerSum(Accumulator):
         """The counts and both parts of the sums."""
         yield from self._counts.contents(keys)
         n = len(keys)
-        yield SUMS, _numbered(keys, np.column_stack([self._upper[:n], self._lower[:n]]))
+        yield SUMS, numbered_rows(keys, np.column_stack([self._upper[:n], self._lower[:n]]))
 
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """The same."""
@@ -229,7 +233,7 @@ class FloatSum(Accumulator):
     def contents(self, keys: Rows) -> Parts:
         """The counts, those of what is not finite, and the sums in limbs."""
         yield from self._counts.contents(keys)
-        yield SUMS, _numbered(keys, self._others[: len(keys)])
+        yield SUMS, numbered_rows(keys, self._others[: len(keys)])
         yield LIMBS, limb_rows(keys, [[units] for units in self._finite[: len(keys)]])
 
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
@@ -424,7 +428,7 @@ class AllOrAny(Accumulator):
 
     def contents(self, keys: Rows) -> Parts:
         """Both counts."""
-        yield SUMS, _numbered(keys, self._counts[: len(keys)])
+        yield SUMS, numbered_rows(keys, self._counts[: len(keys)])
 
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """The same."""
@@ -502,7 +506,7 @@ class DistinctCount(Accumulator):
         self._distinct.keep(numbers)
 
 
-def _numbered(keys: Rows, words: Rows) -> Rows:
+def numbered_rows(keys: Rows, words: Rows) -> Rows:
     """Rows of the groups of which not all words are 0, each with a diff of 1."""
     there = (words != 0).any(axis=1)
     return np.column_stack([keys[there], words[there], np.ones(int(there.sum()), np.int64)])

@@ -88,6 +88,8 @@ class SummedState:
     append_only : whether no record is ever deleted, so that of values the first one is kept alone
     """
 
+    is_approximate = False
+
     def __init__(
         self,
         n_key: int,
@@ -199,6 +201,7 @@ class GroupState:
         self._rows = CountAccumulator()
         self._aggregates = aggregates
         self._kept = [a.new_accumulator(n_key, self._groups.known) for a in aggregates]
+        self.is_approximate = any(kept.is_approximate for kept in self._kept)
         self._places = _value_places(n_key, aggregates)
         self._n_words = n_key + sum(a.column.n_words for a in aggregates)
         self._grow()
@@ -337,7 +340,10 @@ def aggregate(
     def build(capability: Capability, info: OperatorInfo) -> _AggregateLogic:
         state = state_of(n_key, aggregates, name, append_only, key_columns)
         key_texts = tuple(place for place in texts if place < n_key)
-        stored = as_stored((*key_texts, *_value_texts(n_key, aggregates)))
+        # A sum that is made anew of updates in another order need not be that which was sent.
+        is_exact = not state.is_approximate
+        texts_given = (*key_texts, *_value_texts(n_key, aggregates))
+        stored = as_stored(texts_given) if is_exact else None
         restored, log = restored_rows(info, n_key, lambda: state.contents(key_texts), stored)
         again = restored.pop(AGAIN, None)
         if restored:

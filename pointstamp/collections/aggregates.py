@@ -18,6 +18,7 @@ from pointstamp.collections.accumulators import (
     IntegerSum,
     Moments,
 )
+from pointstamp.collections.approximate_sums import ApproximateSum
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.comparison_refused import ComparisonRefused
 from pointstamp.collections.expression import Expression, col
@@ -144,14 +145,36 @@ def count(of: str | Expression | None = None) -> Aggregate:
     return Aggregate("count", of, bind)
 
 
-def sum(of: str | Expression) -> Aggregate:
+def sum(of: str | Expression, *, approximate: bool = False) -> Aggregate:
     """The exact sum, null of no values: of integers a long, of floats a double.
 
     A sum of integers or decimals that is beyond 64 bits is a `DataError`, with its group.
+
+    Parameters
+    ----------
+    of : str or Expression
+    approximate : bool
+        Of floats, whether two words are kept of a sum, so that what is more than some 106 binary
+        places below its leading one is rounded away. What is promised then is no more than that:
+        the bits after an insertion and its deletion may differ from those before, and depend on
+        the order in which updates come, so on workers and epochs. Where values and sums fit into
+        these places, they do not. Values of less than 4e-289 lose digits. A group that is empty
+        is, and what is not finite leaves nothing behind.
+
+    >>> import pointstamp as ps
+    >>> def build(scope, sales):
+    ...     return sales.group_by("shop").agg(euros=ps.sum("euros", approximate=True))
+    >>> view = ps.View(build, sales="shop long, euros double")
+    >>> view.insert("sales", [(1, 0.5), (1, 0.25), (2, 1e30)])
+    >>> view.advance()
+    [((1, 0.75), 1), ((2, 1e+30), 1)]
     """
 
     def bind(name: str, value: Bound, what: str) -> Kept:
         kind = value.type
+        if approximate:
+            check_approximate(value, what)
+            return Column(name, DOUBLE, True), lambda n_key, number: ApproximateSum()
         if kind.is_float:
             return Column(name, DOUBLE, True), lambda n_key, number: FloatSum()
         if isinstance(kind, DecimalType):
@@ -169,13 +192,19 @@ def sum(of: str | Expression) -> Aggregate:
     return Aggregate("sum", of, bind)
 
 
-def avg(of: str | Expression) -> Aggregate:
-    """The mean, as the nearest double; null of no values."""
+def avg(of: str | Expression, *, approximate: bool = False) -> Aggregate:
+    """The mean, as the nearest double; null of no values.
+
+    approximate : of floats, whether the sum is as that of `sum(of, approximate=True)`
+    """
 
     def bind(name: str, value: Bound, what: str) -> Kept:
         kind = value.type
         scale = scale_of_numbers(value, what)
         column = Column(name, DOUBLE, value.nullable)
+        if approximate:
+            check_approximate(value, what)
+            return column, lambda n_key, number: ApproximateSum(is_mean=True)
         make: NewAccumulator = lambda n_key, number: Average(kind, scale, what)  # noqa: E731
         return (column, make) if kind.is_float else (column, make, (SumForm.AVERAGE, 10**scale))
 
@@ -252,6 +281,20 @@ def _logical(of_all: bool) -> Callable[[str, Bound, str], tuple[Column, NewAccum
         return Column(name, BOOLEAN, value.nullable), lambda n_key, number: AllOrAny(of_all)
 
     return bind
+
+
+def check_approximate(value: Bound, what: str) -> None:
+    """Refuse `approximate=True` of values whose sums are exact in two words.
+
+    Raises
+    ------
+    SchemaError
+    """
+    if not value.type.is_float:
+        raise SchemaError(
+            f"{what} with approximate=True is of {value.type.name}, and is for float and double; "
+            "sums of integers and decimals are exact in as many words, so leave it out"
+        )
 
 
 def scale_of_numbers(value: Bound, what: str) -> int:

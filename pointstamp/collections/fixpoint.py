@@ -272,7 +272,8 @@ def _iterated(
 def admits_epochs(loop: Loop) -> None:
     """Have what enters the loop's scope from now on wait for epochs that are under way there."""
     scope = loop.scope
-    if TimeEncoding(scope.timestamp, scope.path).depth == 2:
+    encoding = TimeEncoding(scope.timestamp, scope.path)
+    if encoding.depth == 2 and encoding.base is None:
         beside_of(scope).closing.setdefault(scope, loop)
 
 

@@ -139,7 +139,7 @@ def new_collection(
     scope: Scope, schema: Any, name: str, append_only: bool = False
 ) -> tuple[CollectionInput, Collection]:
     """See `Scope.new_collection`."""
-    found = record_schema(scope, name) if schema is None else schema_of(schema)
+    found = record_schema(scope, f"input {name!r}") if schema is None else schema_of(schema)
     handle, stream = scope.new_input(name)
     kind = Collection if schema is not None else RecordCollection
     collection = kind(stream, found, append_only=append_only)

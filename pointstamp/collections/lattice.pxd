@@ -1,5 +1,7 @@
 cdef class TimeEncoding:
     cdef readonly Py_ssize_t depth
+    cdef readonly Py_ssize_t n_rounds
+    cdef readonly object base
     cdef public bint outlasts
 
     cpdef tuple words(self, object time)

@@ -31,6 +31,7 @@ from pointstamp.collections.group_answers import first_of_each
 from pointstamp.collections.groups import Numbers, grown
 from pointstamp.collections.order import ALL, WordOrder, from_first
 from pointstamp.collections.schema import Column
+from pointstamp.containers.text_order import N_WORDS
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import LONG
 from pointstamp.kernels.consolidation import consolidate
@@ -199,29 +200,43 @@ Between = Callable[[int, int, Fraction], int]
 class Quantile(Accumulator):
     """The value at a share of the values in order; null of none.
 
-    The values are kept in both directions, as the answer may move to either side.
+    The values are kept in both directions, as the answer may move to either side. A *place* is
+    what a value is in order by, which seldom is of several texts. Those are put in order by their
+    bytes where the answer is among them.
+
+    Parameters
+    ----------
+    column : Column
+        What values are.
     """
 
-    def __init__(self, n_key: int, number: NumberGroups, share: Share, between: Between) -> None:
+    def __init__(
+        self, n_key: int, number: NumberGroups, column: Column, share: Share, between: Between
+    ) -> None:
         self._n_key = n_key
         self._number = number
         self._share = share
         self._between = between
+        self._order = WordOrder(n_key, [(column, False)])
+        self._turned = WordOrder(n_key, [(column, True)])
+        n_place = N_WORDS if column.type.is_text else 1
+        self._place = slice(n_key, n_key + n_place)
+        """Which words of a row are its place."""
         self._upward = BatchSeries()
         self._downward = BatchSeries()
         """The same with all words of values turned round."""
         self._n = np.zeros(0, np.int64)
         """By group: how many values there are."""
-        self._at = np.zeros(0, np.int64)
-        """By group that has some: one of them, or one that was there."""
+        self._at = np.zeros((0, n_place), np.int64)
+        """By group that has some: the place of one of them, or of one that was there."""
         self._n_below = np.zeros(0, np.int64)
-        """By group that has some: how many are less than that one."""
+        """By group that has some: how many are at a lesser place."""
         self._answers = np.zeros(0, np.int64)
 
     def contents(self, keys: Rows) -> Parts:
         """The values."""
         for rows in self._upward.rows:
-            yield VALUES, rows
+            yield VALUES, self._order.decode(rows)
 
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """Take the values in."""
@@ -234,14 +249,15 @@ class Quantile(Accumulator):
 
     def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
         """Keep the values in order, and look for the answers of the groups that were touched."""
-        new = consolidate(np.ascontiguousarray(np.column_stack([keys, words, diffs])))
+        rows = np.ascontiguousarray(np.column_stack([keys, words, diffs]))
+        new = consolidate(np.ascontiguousarray(self._order.encode(rows)))
         if not len(new):
             return
         heads = first_of_each(new, self._n_key)
         touched = self._number(heads)
         # Of a group that had no values all that are there are new.
         empty = self._n[touched] == 0
-        self._at[touched[empty]] = heads[empty, self._n_key]
+        self._at[touched[empty]] = heads[empty, self._place]
         self._n_below[touched[empty]] = 0
         self._count(new)
         keys = np.ascontiguousarray(heads[:, : self._n_key])
@@ -265,17 +281,15 @@ class Quantile(Accumulator):
 
     def _count(self, new: Rows) -> None:
         """Keep values, and count those that came and went; of fewer than none there is none."""
-        n_key = self._n_key
         values = np.ascontiguousarray(new[:, :-1])
         before = self._totals(values)
         self._upward.insert(new)
-        turned = new.copy()
-        turned[:, n_key] = ~turned[:, n_key]
-        self._downward.insert(consolidate(turned))
+        turned = self._turned.encode(self._order.decode(new))
+        self._downward.insert(consolidate(np.ascontiguousarray(turned)))
         came = self._totals(values) - before
         groups = self._number(new)
         np.add.at(self._n, groups, came)
-        is_below = new[:, n_key] < self._at[groups]
+        is_below = _is_less(new[:, self._place], self._at[groups])
         np.add.at(self._n_below, groups[is_below], came[is_below])
 
     def _totals(self, values: Rows) -> Ints:
@@ -294,23 +308,38 @@ class Quantile(Accumulator):
         n_back = (self._n_below[groups] - goals)[back]
         # Those less than x are, turned round, from ~x + 1 on.
         for which, rows in self._walk(self._downward.rows, groups, keys, back, n_back, down=True):
+            group = groups[which]
             passed = np.cumsum(rows[:, -1])
-            last = int(np.searchsorted(passed, self._n_below[groups[which]] - goals[which]))
-            self._at[groups[which]] = ~rows[last, self._n_key]
-            self._n_below[groups[which]] -= passed[last]
+            last = int(np.searchsorted(passed, self._n_below[group] - goals[which]))
+            alike = self._alike(self._downward.rows, rows, last, self._turned)
+            first = _first_at(rows, last, self._place)
+            n_before = passed[first] - rows[first, -1]
+            self._at[group] = ~rows[last, self._place]
+            self._n_below[group] -= n_before + alike[:, -1].sum()
         every = np.arange(len(groups))
         # And one more, which may be the next value.
         n_forth = goals - self._n_below[groups] + 2
         for which, rows in self._walk(self._upward.rows, groups, keys, every, n_forth, down=False):
-            group, value = groups[which], rows[:, self._n_key]
+            group, goal = groups[which], goals[which]
             passed = np.cumsum(rows[:, -1]) + self._n_below[group]
-            at = int(np.searchsorted(passed, goals[which], "right"))
-            following = min(at + (goals[which] + 1 >= passed[at]), len(rows) - 1)
-            self._at[group] = value[at]
-            self._n_below[group] = passed[at] - rows[at, -1]
-            self._answers[group] = self._between(
-                int(value[at]), int(value[following]), places[which][1]
-            )
+            at = int(np.searchsorted(passed, goal, "right"))
+            following = rows[min(at + (goal + 1 >= passed[at]), len(rows) - 1), -2]
+            alike = self._alike(self._upward.rows, rows, at, self._order)
+            first = _first_at(rows, at, self._place)
+            self._at[group] = rows[at, self._place]
+            self._n_below[group] = passed[first] - rows[first, -1]
+            up_to = np.cumsum(alike[:, -1]) + self._n_below[group]
+            value = alike[int(np.searchsorted(up_to, goal, "right")), -2]
+            self._answers[group] = self._between(int(value), int(following), places[which][1])
+
+    def _alike(self, batches: list[Rows], rows: Rows, which: int, order: WordOrder) -> Rows:
+        """All values at the place of one row, in order, of which only some may have been read."""
+        row = rows[which : which + 1]
+        if (order.n_certain(row) == order.n_words).all():
+            return row
+        heads = np.ascontiguousarray(row[:, : self._place.stop])
+        found, _ = read_groups(batches, heads, from_first(heads), ALL)
+        return order.sorted(found)
 
     def _walk(
         self,
@@ -326,11 +355,21 @@ class Quantile(Accumulator):
         sizes = np.array([count.bit_length() for count in counts.tolist()], np.int64)
         for size in np.unique(sizes).tolist():
             some = chosen[sizes == size]
-            at = self._at[groups[some]]
-            starts = np.ascontiguousarray((~at + 1 if down else at)[:, None])
+            starts = self._at[groups[some]]
+            if down:
+                starts = ~starts
+                starts[:, -1] += 1
             most = int(counts[sizes == size].max())
             rows, ends = read_groups(batches, np.ascontiguousarray(keys[some]), starts, most)
             yield from zip(some.tolist(), np.split(rows, ends[:-1]), strict=True)
+
+
+def _first_at(rows: Rows, which: int, place: slice) -> int:
+    """The first row that is at the place of one, of rows in order."""
+    first = which
+    while first and (rows[first - 1, place] == rows[which, place]).all():
+        first -= 1
+    return first
 
 
 def _is_less(one: Rows, other: Rows) -> Flags:

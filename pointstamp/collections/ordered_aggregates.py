@@ -73,7 +73,8 @@ def quantile(of: str | Expression, q: float, *, discrete: bool = False) -> Aggre
     Parameters
     ----------
     of : str or Expression
-        Numbers; with `discrete=True` of any type but texts.
+        Numbers; with `discrete=True` of any type but booleans. Texts, in the order of their bytes,
+        lists and structs have nothing between two, so of these it is always `discrete`.
     q : float
         From 0, the least value, to 1, the greatest; what is meant is the number as it is
         written, so 0.1 is a tenth.
@@ -98,7 +99,16 @@ def quantile(of: str | Expression, q: float, *, discrete: bool = False) -> Aggre
 
 
 def median(of: str | Expression) -> Aggregate:
-    """The value in the middle, or the mean of both there, a double; as `quantile(of, 0.5)`."""
+    """The value in the middle, or the mean of both there, a double; as `quantile(of, 0.5)`.
+
+    Of two texts in the middle it is the lesser one.
+
+    >>> import pointstamp as ps
+    >>> view = ps.View(lambda scope, sales: sales.agg(half=ps.median("item")), sales="item string")
+    >>> view.insert("sales", [("tea",), ("ink",), ("pen",), ("map",)])
+    >>> view.advance()
+    [(('map',), 1)]
+    """
     return _quantile("median", of, Share(Fraction(1, 2), False))
 
 
@@ -170,15 +180,17 @@ def _collected(name: str, of: str | Expression, *, once: bool) -> Aggregate:
 def _quantile(name: str, of: str | Expression, share: Share) -> Aggregate:
     def bind(column_name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
         kind = value.type
-        if kind.is_text or kind == BOOLEAN:
+        if kind == BOOLEAN:
             raise undefined(what, value)
-        if share.discrete:
+        if share.discrete or kind.is_text:
             column = Column(column_name, kind, value.nullable)
             between: Between = _one
         else:
             column = Column(column_name, DOUBLE, value.nullable)
             between = _interpolation(kind, scale_of_numbers(value, what))
-        return column, lambda n_key, number: Quantile(n_key, number, share, between)
+        at = Share(share.of, True) if kind.is_text else share
+        kept = Column(column_name, kind)
+        return column, lambda n_key, number: Quantile(n_key, number, kept, at, between)
 
     return Aggregate(name, of, bind)
 

@@ -215,8 +215,8 @@ def _of_rows(collection: Collection, function: Callable[[Any], Any], name: str) 
     return RecordCollection(stream, RECORDS, append_only=collection.append_only)
 
 
-def record_schema(scope: Any, name: str) -> Schema:
-    """Of an input without a schema.
+def record_schema(scope: Any, what: str) -> Schema:
+    """Of an input or a variable without a schema.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def record_schema(scope: Any, name: str) -> Schema:
     """
     if scope.environment.durable_state is not None:
         raise BuildError(
-            f"input {name!r} is a collection without a schema, and the dataflow is durable: values "
+            f"{what} is a collection without a schema, and the dataflow is durable: values "
             "of Python are not in snapshots; give it a schema"
         )
     return RECORDS

@@ -25,6 +25,8 @@ class SeenRecords:
     ([], 2)
     """
 
+    is_approximate = False
+
     def __init__(self, n_words: int) -> None:
         self._records = Groups(n_words)
 

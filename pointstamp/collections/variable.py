@@ -13,13 +13,14 @@ from typing import Any
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.fixpoint import admits_epochs, brought_into, connect, of_schema
 from pointstamp.collections.lattice import TimeEncoding
+from pointstamp.collections.records import RecordCollection, record_schema
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.errors import BuildError
 from pointstamp.operators.feedback import Loop
 
 
-class Variable(Collection):
-    """A collection that is what it is `set` to, one round later; see `Scope.variable`."""
+class SetLater(Collection):
+    """What a variable has beside what it has as a collection; see `Scope.variable`."""
 
     def __init__(self, loop: Loop, schema: Schema, expect: int | None, name: str) -> None:
         super().__init__(loop.stream, schema)
@@ -33,7 +34,8 @@ class Variable(Collection):
         Parameters
         ----------
         collection : Collection
-            Of the same scope, or of one around it, with the variable's columns.
+            Of the same scope, or of one around it, with the variable's columns; for one without a
+            schema a `RecordCollection`.
         consolidate : bool
             Whether what goes round is consolidated. A loop without it may never end.
 
@@ -48,16 +50,29 @@ class Variable(Collection):
         connect(self._loop, found, self._expect, consolidate, self._name)
 
 
-def variable(scope: Any, schema: Any, name: str, limit: int | None, expect: int | None) -> Variable:
+class Variable(SetLater):
+    """A collection that is what it is `set` to, one round later; see `Scope.variable`."""
+
+
+class RecordVariable(SetLater, RecordCollection):
+    """The same without a schema, of records that are values of Python."""
+
+
+def variable(
+    scope: Any, schema: Any, name: str, limit: int | None, expect: int | None
+) -> Variable | RecordVariable:
     """See `Scope.variable`."""
-    if TimeEncoding(scope.timestamp, f"variable {name!r} in {scope.path}").depth == 1:
+    if TimeEncoding(scope.timestamp, f"variable {name!r} in {scope.path}").n_rounds == 0:
         raise BuildError(
             f"variable {name!r} is made in {scope.path}, whose times have no rounds: make it in "
             "a loop, `with scope.iterative() as inner`"
         )
     if expect is not None and (type(expect) is not int or expect < 1):
         raise BuildError(f"variable {name!r} is given expect={expect!r}, and needs 1 or more")
+    records = record_schema(scope, f"variable {name!r}") if schema is None else None
     loop, _ = scope.feedback(1, limit, name)
     admits_epochs(loop)
     loop.remedy = "it is a variable: call set(collection) on it"
+    if records is not None:
+        return RecordVariable(loop, records, expect, name)
     return Variable(loop, schema_of(schema), expect, name)

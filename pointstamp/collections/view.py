@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from os import PathLike
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -235,6 +236,39 @@ class View:
         self._worker.step_while(partial(self._probe.less_than, self._epoch))
         changes = {name: result.take() for name, result in self._results.items()}
         return changes[_RESULT] if self._is_single else changes
+
+    def idle(self, seconds: float | None = None) -> bool:
+        """Merge what is arranged, as the workers of a service do while they wait; what is left.
+
+        A view runs in calls of `advance` alone, which merge in proportion to what came, and so has
+        never nothing to do. A program that has, as between two requests, may call this: look-ups
+        have fewer batches to look into then, and what was deleted takes no memory. Answers do not
+        depend on it.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            After so many it returns, some 50 us late at most; without it when all is merged.
+
+        Returns
+        -------
+        bool
+            Whether something is left to be merged.
+
+        >>> import pointstamp as ps
+        >>> view = ps.View(lambda scope, a, b: a.join(b, on="k"), a="k long", b="k long")
+        >>> for k in range(20):
+        ...     view.insert("a", [(k,)])
+        ...     _ = view.advance()
+        >>> view.idle(), view.stats("a").batches
+        (False, 1)
+        """
+        work = self._worker.environment.idle
+        until_s = None if seconds is None else monotonic() + seconds
+        while work.run():
+            if until_s is not None and monotonic() >= until_s:
+                return len(work) > 0
+        return False
 
     def snapshot(self, name: str | None = None) -> CollectionSnapshot:
         """The rows of a result as of the last epoch that was ended.

@@ -39,6 +39,10 @@ class IdleWork:
         self._fail = fail
         self.budget = BUDGET
 
+    def __len__(self) -> int:
+        """How many have something left."""
+        return len(self._waiting)
+
     def add(self, work: Work) -> None:
         """Have some work done, piece by piece, until it says that none is left."""
         self._waiting.append(work)

@@ -229,7 +229,7 @@ class CollectionMethods(ScopeCore[Any]):
 
     def variable(
         self,
-        schema: Any,
+        schema: Any = None,
         *,
         limit: int | None = None,
         expect: int | None = None,
@@ -239,7 +239,8 @@ class CollectionMethods(ScopeCore[Any]):
 
         Parameters
         ----------
-        schema : str, pyarrow.Schema or Spark StructType
+        schema : str, pyarrow.Schema or Spark StructType, optional
+            Without one, records are hashable values of Python, as of `new_collection(None)`.
         limit : int, optional
             So many rounds at most.
         expect : int, optional
@@ -247,13 +248,13 @@ class CollectionMethods(ScopeCore[Any]):
 
         Returns
         -------
-        Variable
-            A `Collection` with `set(collection)`.
+        Variable, or RecordVariable
+            A `Collection` with `set(collection)`, or a `RecordCollection` with it.
 
         Raises
         ------
         BuildError
-            If the scope is no loop.
+            If the scope is no loop; or the dataflow is durable, and there is no schema.
 
         >>> import pointstamp as ps
         >>> def evens(scope, edges, seeds):

@@ -15,9 +15,13 @@ cdef class _GoRound(BuiltInLogic):
 
 cdef class _Admit(BuiltInLogic):
     cdef _GoRound _go_round
-    cdef list _waiting
+    cdef object _new_batches
+    cdef dict _waiting
 
-    @cython.locals(has_later=bint, port=Py_ssize_t, came=list)
+    @cython.locals(has_later=bint, port=Py_ssize_t)
     cpdef run(self, list inputs, list outputs)
 
-    cdef _let_in(self, list waiting, list around, list outputs)
+    cdef _wait(self, object held, Py_ssize_t port, object batch)
+
+    @cython.locals(port=Py_ssize_t)
+    cdef _let_in(self, object until, list outputs)

@@ -13,6 +13,7 @@ those of one.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability
@@ -91,7 +92,7 @@ class Loop:
             if not self._n_admitted:
                 return go_round
             info.keeps_nothing()
-            return _Admit(go_round)
+            return _Admit(go_round, info.new_batches)
 
         self._builder.build(build)
 
@@ -135,40 +136,56 @@ class _GoRound(BuiltInLogic):
 
 
 class _Admit(BuiltInLogic):
-    """The logic of a loop that what enters goes through; the last input is what goes round."""
+    """The logic of a loop that what enters goes through; the last input is what goes round.
 
-    __slots__ = ("_go_round", "_waiting")
+    new_batches : makes a list of what waits, of which what does not fit into memory is on disk
+    """
 
-    def __init__(self, go_round: _GoRound) -> None:
+    __slots__ = ("_go_round", "_new_batches", "_waiting")
+
+    def __init__(self, go_round: _GoRound, new_batches: Callable[[], Any]) -> None:
         self._go_round = go_round
-        self._waiting: list[tuple[Capability, int, Any]] = []
+        self._new_batches = new_batches
+        self._waiting: dict[tuple[Any, int], tuple[Capability, Any]] = {}
+        """By time and output: with a capability for both."""
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
         has_later = self._go_round.run(inputs, outputs)
-        came = [
-            (held.retain(port + 1), port + 1, batch)
-            for port in range(len(inputs) - 1)
-            for held, batch in inputs[port]
-        ]
-        if came or self._waiting:
-            self._let_in(self._waiting + came, inputs[-1].frontier.elements, outputs)
+        # What waits holds its own times back: the least of them is among those that go round.
+        until = _first_epoch(inputs[-1].frontier.elements)
+        if self._waiting:
+            self._let_in(until, outputs)
+        for port in range(1, len(inputs)):
+            for held, batch in inputs[port - 1]:
+                if until is None or held.time[0] < until + AHEAD:
+                    with held.retain(port) as capability:
+                        outputs[port].session(capability).give_batch(batch)
+                else:
+                    self._wait(held, port, batch)
         return has_later
 
-    def _let_in(
-        self, waiting: list[tuple[Capability, int, Any]], around: list[Any], outputs: list[Output]
-    ) -> None:
-        """Send what may enter now.
+    def _wait(self, held: Any, port: int, batch: Any) -> None:
+        place = (held.time, port)
+        if place not in self._waiting:
+            self._waiting[place] = (held.retain(port), self._new_batches())
+        self._waiting[place][1].append(batch)
 
-        What waits holds its own times back: the least of them is among those that go round.
-        """
-        until = min((epoch for epoch, _ in around), default=None)
-        self._waiting = []
-        for capability, port, batch in waiting:
-            if until is None or capability.time[0] < until + AHEAD:
+    def _let_in(self, until: Any, outputs: list[Output]) -> None:
+        """Send what waited and may enter now."""
+        for place in list(self._waiting):
+            (epoch, _), port = place
+            if until is None or epoch < until + AHEAD:
+                capability, batches = self._waiting.pop(place)
                 with capability:
-                    outputs[port].session(capability).give_batch(batch)
-            else:
-                self._waiting.append((capability, port, batch))
+                    session = outputs[port].session(capability)
+                    for batch in batches:
+                        session.give_batch(batch)
+                batches.clear()
+
+
+def _first_epoch(times: list[Any]) -> Any:
+    """That of pairs of an epoch and a round; None of no times."""
+    return min((epoch for epoch, _ in times), default=None)
 
 
 def _has_rounds(timestamp: Timestamp) -> bool:

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from tests.collections.hunting import by_views_of
+from hypothesis import given
+
+from tests.collections.hunting import by_views_of, from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
+from tests.collections.text_quantiles import TextChanges, check_text_quantiles, text_changes
+
+
+@from_seed(44)
+@without_shrinking
+@given(text_changes())
+def by_quantiles_of_texts(program: TextChanges) -> None:
+    """Quantiles of texts, of which some begin alike."""
+    check_text_quantiles(program)
+
 
 ORDERED_MUTANTS = [
     *_of(
@@ -44,25 +56,46 @@ ORDERED_MUTANTS = [
             ),
             (
                 "A quantile goes down too little.",
-                "last = int(np.searchsorted(passed, self._n_below[groups[which]] - goals[which]))",
+                "last = int(np.searchsorted(passed, self._n_below[group] - goals[which]))",
                 "last = 0",
                 61,
             ),
             (
                 "Between two values is the first of them.",
-                "following = min(at + (goals[which] + 1 >= passed[at]), len(rows) - 1)",
-                "following = at",
+                "rows[min(at + (goal + 1 >= passed[at]), len(rows) - 1), -2]",
+                "rows[at, -2]",
                 8,
             ),
             (
                 "A value that is there twice has another behind it at once.",
-                "following = min(at + (goals[which] + 1 >= passed[at]), len(rows) - 1)",
-                "following = min(at + 1, len(rows) - 1)",
+                "rows[min(at + (goal + 1 >= passed[at]), len(rows) - 1), -2]",
+                "rows[min(at + 1, len(rows) - 1), -2]",
             ),
             (
                 "A quantile that is a value is the one before.",
                 "return max(-(-self.of.numerator * n // self.of.denominator) - 1, 0), Fraction(0)",
                 "return max(self.of.numerator * n // self.of.denominator - 1, 0), Fraction(0)",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.ordered",
+        by_quantiles_of_texts,
+        [
+            (
+                "Texts that begin alike are in the order of their numbers.",
+                "return order.sorted(found)",
+                "return found",
+            ),
+            (
+                "Of texts that begin alike those that were not read are not counted.",
+                "self._n_below[group] -= n_before + alike[:, -1].sum()",
+                "self._n_below[group] -= passed[last]",
+            ),
+            (
+                "A text that begins like the one before is at a place of its own.",
+                "    while first and",
+                "    while first < 0 and",
             ),
         ],
     ),

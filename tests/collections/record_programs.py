@@ -182,7 +182,32 @@ STEPS: list[Step] = [
         ),
         lambda one, two: least(one),
     ),
+    (
+        lambda one, two: alternating(one, two),
+        lambda one, two: alternated(one, two),
+    ),
 ]
+
+
+def alternating(one: Any, two: Any) -> Any:
+    """Two variables that depend on each other."""
+    with one.scope.iterative() as inner:
+        even, odd = inner.variable(), inner.variable(expect=100)
+        odd.set(even.map(succeeding).concat(two.filter(lambda record: record == 1)).distinct())
+        even.set(odd.map(lambda record: (record, 0)).concat(one).distinct())
+        return even.leave()
+
+
+def alternated(one: Multiset, two: Multiset) -> Multiset:
+    even, odd, before = set[Any](), set[Any](), None
+    while before != (even, odd):
+        before = even, odd
+        from_two = {record for record, n in two.items() if n > 0 and record == 1}
+        even, odd = (
+            {(record, 0) for record in odd} | {record for record, n in one.items() if n > 0},
+            set(map(succeeding, even)) | from_two,
+        )
+    return Counter(even)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 
 from pointstamp.compiled import MODULES
+from tests.collections.approximate_mutants import (
+    APPROXIMATE_MUTANTS,
+    by_exact_sums,
+    by_lives_of_sums,
+    by_rounded_sums,
+)
 from tests.collections.durable_mutants import (
     DURABLE_MUTANTS,
     by_clocks_again,
@@ -17,6 +23,7 @@ from tests.collections.hunting import CollectionMutant, by_views, by_workers
 from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops, by_merged_times, by_totals
 from tests.collections.merge_mutants import MERGE_MUTANTS, by_series, by_spines, by_traces
 from tests.collections.mutants import MUTANTS
+from tests.collections.ordered_mutants import by_quantiles_of_texts
 from tests.collections.policy_mutants import (
     POLICY_MUTANTS,
     by_asserting,
@@ -39,6 +46,7 @@ from tests.collections.snapshot_mutants import (
 )
 from tests.collections.spill_mutants import SPILL_MUTANTS, by_merges
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
+from tests.collections.time_mutants import TIME_MUTANTS, by_user_times
 from tests.collections.user_mutants import USER_MUTANTS, by_functions, by_nested
 from tests.collections.window_mutants import WINDOW_MUTANTS, by_windows
 
@@ -55,6 +63,8 @@ ALL = [
     *SPILL_MUTANTS,
     *RECORD_MUTANTS,
     *MERGE_MUTANTS,
+    *APPROXIMATE_MUTANTS,
+    *TIME_MUTANTS,
 ]
 
 
@@ -78,7 +88,9 @@ HUNTS = [
     *(by_functions, by_nested, by_tables, by_lives, by_lives_of_loops),
     *(by_asserting, by_failing, by_insertions),
     *(by_merges, by_records, by_records_of_workers, by_spines, by_series, by_traces),
-    *(by_merged_times, by_totals),
+    *(by_merged_times, by_totals, by_exact_sums, by_rounded_sums, by_lives_of_sums),
+    by_quantiles_of_texts,
+    by_user_times,
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.checkpoint import Checkpoint, Durable
 from pointstamp.containers.dictionary import Dictionary
 from pointstamp.errors import BuildError, DataError, OperatorError, SchemaError
 from tests.collections.record_programs import (
@@ -156,6 +158,56 @@ def test_a_service_and_a_durable_dataflow_refuse_them(tmp_path: Any) -> None:
             collections={"t": "a long"},
             threads=True,
         )
+
+
+def test_variables_need_no_schema() -> None:
+    def evens(scope: Any, edges: Any, seeds: Any) -> Any:
+        with scope.iterative() as inner:
+            even, odd = inner.variable(), inner.variable()
+
+            def step(found: Any) -> Any:
+                pairs = found.join(edges, left_on=lambda node: node, right_on=lambda e: e[0])
+                return pairs.map(lambda pair: pair[1][1])
+
+            odd.set(step(even).distinct())
+            even.set(step(odd).concat(seeds).distinct())
+            assert isinstance(even, ps.RecordCollection)
+            return even.leave()
+
+    view = ps.View(evens, edges=None, seeds=None)
+    view.insert("edges", [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")])
+    view.insert("seeds", ["a"])
+    assert view.advance() == [("a", 1), ("c", 1), ("e", 1)]
+    view.delete("edges", [("b", "c")])
+    assert view.advance() == [("c", -1), ("e", -1)]
+    view.close()
+
+
+def test_a_variable_of_records_is_not_set_to_columns_nor_the_other_way() -> None:
+    def build(scope: Any, t: Any, columns: bool) -> Any:
+        with scope.iterative() as inner:
+            variable = inner.variable("a long" if columns else None)
+            variable.set(t)
+            return variable.leave()
+
+    for schema, columns in (("a long", False), (None, True)):
+        with pytest.raises(SchemaError, match="the columns should be the same"):
+            ps.View(partial(build, columns=columns), t=schema)
+
+
+def test_a_variable_of_records_is_refused_in_a_durable_dataflow(tmp_path: Any) -> None:
+    def run(worker: ps.Worker) -> None:
+        with worker.dataflow("it", durable=Durable(Checkpoint(tmp_path))) as scope:
+            scope.new_collection("a long")
+            with (
+                scope.iterative() as inner,
+                pytest.raises(
+                    BuildError, match="variable 'Found' is a collection without a schema, and the"
+                ),
+            ):
+                inner.variable(name="Found")
+
+    ps.simulate(run, workers=1, seed=1)
 
 
 def test_functions_that_fail_name_the_group() -> None:

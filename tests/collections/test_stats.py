@@ -9,7 +9,7 @@ import pytest
 import pointstamp as ps
 from pointstamp import col
 from pointstamp.collections import explained_loop
-from pointstamp.errors import BuildError, InputError
+from pointstamp.errors import BuildError, DataError, InputError
 
 
 def joined(scope: Any, a: Any, b: Any) -> Any:
@@ -176,3 +176,40 @@ def test_a_loop_that_is_not_explained_has_no_counts() -> None:
     view = ps.View(build, t="n long")
     assert view.explain() == {}
     view.close()
+
+
+def test_an_idle_view_merges_what_was_deleted_away() -> None:
+    def joined(scope: Any, a: Any, b: Any) -> Any:
+        return a.join(b, on="k")
+
+    view = ps.View(joined, a="k long, x long", b="k long")
+    rows = [(n % 50, n) for n in range(30_000)]
+    view.insert("a", rows)
+    view.advance()
+    for row in rows[100:140]:
+        view.delete("a", [row])
+        view.advance()
+    view.delete("a", rows[140:])
+    view.advance()
+    before = view.stats("a").updates
+    assert before > 30_000, "fuel has merged but a part"
+    assert view.idle(0.0), "a piece of the merge is done, and more is left"
+    assert not view.idle()
+    assert view.stats("a").updates == 100
+    assert not view.idle(), "there is nothing more"
+    view.insert("b", [(7,)])
+    assert view.advance() == [((7, 7), 1), ((7, 57), 1)]
+    view.close()
+
+
+def test_a_merge_that_fails_when_idle_ends_the_view() -> None:
+    view = ps.View(lambda scope, a: a, a="k long")
+
+    def work(budget: int) -> bool:
+        raise DataError("it broke")
+
+    view._worker.environment.idle.add(work)
+    with pytest.raises(DataError, match="it broke"):
+        view.idle()
+    with pytest.raises(DataError, match="it broke"):
+        view.advance()

@@ -122,6 +122,47 @@ def test_times_that_are_held_are_on_disk(how: Any) -> None:
     assert all(n > 5000 for _, n in bounded)  # small integers are less on disk
 
 
+def waiting_for_a_loop(worker: ps.Worker) -> Any:
+    """Epochs of one input, which wait to enter a loop until the other input has moved on."""
+    seen: list[Any] = []
+    with worker.dataflow() as scope:
+        starts, start = scope.new_collection("n long")
+        others, other = scope.new_collection("n long")
+
+        def step(found: Any) -> Any:
+            return found.concat(other).filter(ps.col("n") % 997 == 0)
+
+        result = start.iterate(step, limit=3)
+        result.inspect(lambda row, time, diff: seen.append((time, row, diff)))
+    if worker.index == 0:
+        starts.insert([(997,)])
+        for epoch in range(40):
+            others.insert([(n,) for n in range(1000 * epoch, 1000 * epoch + 1000)])
+            others.advance_to(epoch + 1)
+            worker.step()
+    else:
+        others.advance_to(40)
+    for _ in range(100):
+        worker.step()
+    n_waiting = spilled(worker)
+    starts.close()
+    others.close()
+    worker.run()
+    return sorted(seen), n_waiting
+
+
+@pytest.mark.parametrize("how", WORKERS)
+def test_epochs_that_wait_to_enter_a_loop_are_on_disk(how: Any) -> None:
+    free = ps.execute(waiting_for_a_loop, **how)
+    # So much that what is on its way fits, and what waits does not.
+    bounded = ps.execute(waiting_for_a_loop, memory_limit=10 * LIMIT, **how)
+    found = [sorted(update for seen, _ in ran for update in seen) for ran in (bounded, free)]
+    assert found[0] == found[1]
+    assert found[0], "something comes of it"
+    assert bounded[0][1] > 300_000, "epochs of 16 kB"
+    assert free[0][1] == 0
+
+
 def test_a_worker_that_does_not_read_makes_its_peer_spill_what_it_sends(tmp_path: Path) -> None:
     def main(worker: ps.Worker) -> Any:
         got: list[int] = []

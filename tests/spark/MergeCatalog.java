@@ -1,8 +1,18 @@
-// A catalog of tables in the driver's memory that have MERGE by Spark's public interfaces: Spark
-// reads all rows of a table, and writes those that replace them. Spark's own compiler of Java
-// (Janino) compiles it, so that a test needs no other; it knows no lambdas and no bridges.
+// A catalog of tables that have MERGE by Spark's public interfaces: Spark reads all rows of a table,
+// and writes those that replace them. Tables are in the driver's memory; with the option `folder`
+// each is a file there, which a commit replaces as a whole, and with `pause` it takes so many
+// milliseconds before and after that. Spark's own compiler of Java (Janino) compiles it, so that a
+// test needs no other; it knows no lambdas and no bridges.
 package tests;
 
+import java.io.File;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.nio.file.Files;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -35,17 +45,22 @@ import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 public class MergeCatalog implements TableCatalog {
     private String name;
     private Map tables;
+    private String folder;
+    private long pause;
 
     // The tables are the process's, as each session has a catalog, and a class, of its own: a query
     // that runs has another session than the program that began it.
     public void initialize(String name, CaseInsensitiveStringMap options) {
         this.name = name;
+        this.folder = options.get("folder");
+        this.pause = options.getLong("pause", 0L);
         synchronized (System.getProperties()) {
             Object known = System.getProperties().get("tests.MergeCatalog");
             if (known == null) {
@@ -63,12 +78,18 @@ public class MergeCatalog implements TableCatalog {
     }
 
     public Table loadTable(Identifier id) throws org.apache.spark.sql.catalyst.analysis.NoSuchTableException {
-        Table found = (Table) tables.get(id);
+        File file = folder == null ? null : new File(folder, id.name());
+        Table found = file == null || !file.exists() ? (Table) tables.get(id) : FileTable.read(file, pause);
         if (found == null) throw new org.apache.spark.sql.catalyst.analysis.NoSuchTableException(id);
         return found;
     }
 
     public Table createTable(Identifier id, TableInfo info) {
+        if (folder != null) {
+            FileTable made = new FileTable(new File(folder, id.name()), info.schema(), pause);
+            made.replace(new ArrayList());
+            return made;
+        }
         Table made = new MemoryTable(id.name(), info.schema());
         tables.put(id, made);
         return made;
@@ -78,7 +99,10 @@ public class MergeCatalog implements TableCatalog {
         throw new UnsupportedOperationException("alter");
     }
 
-    public boolean dropTable(Identifier id) { return tables.remove(id) != null; }
+    public boolean dropTable(Identifier id) {
+        if (folder != null) return new File(folder, id.name()).delete();
+        return tables.remove(id) != null;
+    }
 
     public void renameTable(Identifier from, Identifier to) {
         throw new UnsupportedOperationException("rename");
@@ -93,6 +117,8 @@ public class MergeCatalog implements TableCatalog {
             this.name = name;
             this.schema = schema;
         }
+
+        void replace(List rows) { this.rows = rows; }
 
         public String name() { return name; }
 
@@ -111,6 +137,57 @@ public class MergeCatalog implements TableCatalog {
 
         public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
             return new Replacing(this, info.command());
+        }
+    }
+
+    // A table as it was when it was read; what replaces it is whole in the file, or not at all.
+    public static class FileTable extends MemoryTable {
+        private final File file;
+        private final long pause;
+
+        FileTable(File file, StructType schema, long pause) {
+            super(file.getName(), schema);
+            this.file = file;
+            this.pause = pause;
+        }
+
+        static FileTable read(File file, long pause) {
+            try {
+                ObjectInputStream in = new ObjectInputStream(new FileInputStream(file));
+                try {
+                    StructType schema = (StructType) DataType.fromJson((String) in.readObject());
+                    FileTable found = new FileTable(file, schema, pause);
+                    found.rows = (List) in.readObject();
+                    return found;
+                } finally {
+                    in.close();
+                }
+            } catch (IOException error) {
+                throw new RuntimeException(error);
+            } catch (ClassNotFoundException error) {
+                throw new RuntimeException(error);
+            }
+        }
+
+        void replace(List rows) {
+            File made = new File(file.getParentFile(), "." + file.getName() + ".new");
+            try {
+                FileOutputStream bytes = new FileOutputStream(made);
+                ObjectOutputStream out = new ObjectOutputStream(bytes);
+                out.writeObject(schema().json());
+                out.writeObject(rows);
+                out.flush();
+                bytes.getFD().sync();
+                out.close();
+                Thread.sleep(pause);
+                Files.move(made.toPath(), file.toPath(), StandardCopyOption.ATOMIC_MOVE);
+                Thread.sleep(pause);
+            } catch (IOException error) {
+                throw new RuntimeException(error);
+            } catch (InterruptedException error) {
+                throw new RuntimeException(error);
+            }
+            this.rows = rows;
         }
     }
 
@@ -184,7 +261,7 @@ public class MergeCatalog implements TableCatalog {
         public void commit(WriterCommitMessage[] messages) {
             List all = new ArrayList();
             for (int i = 0; i < messages.length; i++) all.addAll((List) ((Supplier) messages[i]).get());
-            table.rows = all;
+            table.replace(all);
         }
 
         public void abort(WriterCommitMessage[] messages) {}

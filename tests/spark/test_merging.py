@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,28 +15,17 @@ import pointstamp.spark
 from pointstamp import col
 from pointstamp.errors import ColumnError, StoppedError, UsageError
 from pointstamp.spark.merging import Merge
+from tests.spark.merge_catalog import add_merge_catalog
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-SOURCE = Path(__file__).parent / "MergeCatalog.java"
 UPSERT = ", _deleted boolean, _commit_version long, _commit_timestamp timestamp"
 
 
 @pytest.fixture(scope="module")
 def catalog(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The name of a catalog whose tables have MERGE: its Java, compiled by that of Spark."""
-    jvm = spark._jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
-    compiler.cook(SOURCE.read_text())
-    codes = compiler.getBytecodes()
-    jar = tmp_path_factory.mktemp("catalog") / "merge.jar"
-    with zipfile.ZipFile(jar, "w") as archive:
-        for name in codes:
-            archive.writestr(f"{name.replace('.', '/')}.class", bytes(codes[name]))
-    spark.sql(f"ADD JAR '{jar}'")
-    spark.conf.set("spark.sql.catalog.memory", "tests.MergeCatalog")
-    return "memory"
+    """The name of a catalog whose tables have MERGE, in memory."""
+    return add_merge_catalog(spark, tmp_path_factory.mktemp("catalog") / "merge.jar", "memory")
 
 
 @pytest.fixture
