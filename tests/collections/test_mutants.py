@@ -38,6 +38,7 @@ from tests.collections.snapshot_mutants import (
     by_tables,
 )
 from tests.collections.spill_mutants import SPILL_MUTANTS, by_merges
+from tests.collections.sweep_mutants import SWEEP_MUTANTS, by_sweeps, by_swept_loops
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
 from tests.collections.user_mutants import USER_MUTANTS, by_functions, by_nested
 from tests.collections.window_mutants import WINDOW_MUTANTS, by_windows
@@ -55,6 +56,7 @@ ALL = [
     *SPILL_MUTANTS,
     *RECORD_MUTANTS,
     *MERGE_MUTANTS,
+    *SWEEP_MUTANTS,
 ]
 
 
@@ -78,7 +80,7 @@ HUNTS = [
     *(by_functions, by_nested, by_tables, by_lives, by_lives_of_loops),
     *(by_asserting, by_failing, by_insertions),
     *(by_merges, by_records, by_records_of_workers, by_spines, by_series, by_traces),
-    *(by_merged_times, by_totals),
+    *(by_merged_times, by_totals, by_sweeps, by_swept_loops),
 ]
 
 

@@ -1,0 +1,195 @@
+"""Planted bugs in sweeps of texts, such as holders forgotten, found by programs that sweep."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.collections.hunting import from_seed, without_shrinking
+from tests.collections.hunting import planted_in as _of
+from tests.collections.loops import loop_programs
+from tests.collections.programs import programs
+from tests.collections.sweeping import PIECES, check_swept
+
+
+@from_seed(31)
+@without_shrinking
+@given(programs(), st.sampled_from(PIECES), st.booleans())
+def by_sweeps(program: Any, piece: int, reuses: bool) -> None:
+    """Programs of views that sweep after each epoch."""
+    check_swept(program, piece, reuses)
+
+
+@cache
+def by_sweeps_of(*last: str) -> Any:
+    """The same, of programs whose last step is one of some."""
+
+    @from_seed(32)
+    @without_shrinking
+    @given(programs(last, max_steps=2), st.sampled_from(PIECES), st.booleans())
+    def hunt(program: Any, piece: int, reuses: bool) -> None:
+        check_swept(program, piece, reuses)
+
+    return hunt
+
+
+@from_seed(33)
+@without_shrinking
+@given(loop_programs(1), st.sampled_from(PIECES), st.booleans())
+def by_swept_loops(program: Any, piece: int, reuses: bool) -> None:
+    """The same with a loop."""
+    check_swept(program, piece, reuses)
+
+
+SWEEP_MUTANTS = [
+    *_of(
+        "containers.dictionary",
+        by_sweeps,
+        [
+            (
+                "An entry is freed that was asked for while the sweep went on.",
+                "self._marks[number] = True",
+                "self._marks[number] = False",
+            ),
+            (
+                "What was asked for before a sweep is not looked up anew in it.",
+                "self._numbers, self._others = {}, {}",
+                "self._numbers, self._others = self._all_numbers, self._all_others",
+            ),
+        ],
+    ),
+    *_of(
+        "containers.dictionary",
+        by_sweeps_of("filter", "computed"),
+        [
+            (
+                "Constants of expressions are freed.",
+                "pins.add(number)",
+                "pins.discard(number)",
+            ),
+        ],
+    ),
+    *_of(
+        "containers.text_order",
+        by_sweeps_of("topk", "ordered"),
+        [
+            (
+                "A label stays with a number when that is another text's.",
+                "self._known[places] = False",
+                "self._known[places] = True",
+            ),
+        ],
+    ),
+    *_of(
+        "containers.text_sweep",
+        by_sweeps,
+        [
+            (
+                "Results that were handed out are forgotten.",
+                "for holder in [*holders, *self._results.values()]:",
+                "for holder in holders:",
+            ),
+            (
+                "Only one of two views is asked.",
+                "holders = list(self._holders.values())",
+                "holders = list(self._holders.values())[:1]",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.view",
+        by_sweeps,
+        [
+            (
+                "What waits for the next epoch of a view is forgotten.",
+                "        if self._has_staged:\n            return",
+                "        if self._has_staged and self._n_uses:\n            return",
+            ),
+            (
+                "What a result keeps is forgotten.",
+                "(*self._new, *self._kept.rows)",
+                "self._new",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.arrange",
+        by_sweeps_of("join", "semi"),
+        [
+            (
+                "An entry is freed while a batch names it.",
+                "[(rows, texts) for _, rows in spine.listed()]",
+                "[(rows, texts) for _, rows in spine.listed()[1:]]",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.aggregate",
+        by_sweeps,
+        [
+            (
+                "Keys of groups are forgotten.",
+                "return [(rows, key_texts) for rows in (self._sums.dump(), *batches)]",
+                "return [(rows, key_texts) for rows in batches]",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.ordered",
+        by_sweeps,
+        [
+            (
+                "Values in order are forgotten.",
+                "return [(rows, in_order) for rows in self._kept.rows]",
+                "return [(rows, in_order[:0]) for rows in self._kept.rows]",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.group_answers",
+        by_sweeps_of("topk", "ordered"),
+        [
+            (
+                "Answers that were given are forgotten.",
+                "[(rows, texts) for rows in given.rows]",
+                "[(rows, ()) for rows in given.rows]",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.counted",
+        by_sweeps_of("subtract", "intersect", "distinct"),
+        [
+            (
+                "Records that are counted are forgotten.",
+                "holds_texts(lambda: [(state.records(), texts)])",
+                "holds_texts(lambda: [])",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.reduce",
+        by_swept_loops,
+        [
+            (
+                "Histories of groups are forgotten.",
+                "for rows in history.rows()]",
+                "for rows in history.rows()[1:]]",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.trace_arrange",
+        by_swept_loops,
+        [
+            (
+                "An entry is freed while a batch of a loop names it.",
+                "[(batch.rows, texts) for batch in trace.batches]",
+                "[(batch.rows, texts) for batch in trace.batches[1:]]",
+            ),
+        ],
+    ),
+]
