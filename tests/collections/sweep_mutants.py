@@ -54,11 +54,6 @@ SWEEP_MUTANTS = [
                 "self._marks[number] = True",
                 "self._marks[number] = False",
             ),
-            (
-                "What was asked for before a sweep is not looked up anew in it.",
-                "self._numbers, self._others = {}, {}",
-                "self._numbers, self._others = self._all_numbers, self._all_others",
-            ),
         ],
     ),
     *_of(
@@ -69,17 +64,6 @@ SWEEP_MUTANTS = [
                 "Constants of expressions are freed.",
                 "pins.add(number)",
                 "pins.discard(number)",
-            ),
-        ],
-    ),
-    *_of(
-        "containers.text_order",
-        by_sweeps_of("topk", "ordered"),
-        [
-            (
-                "A label stays with a number when that is another text's.",
-                "self._known[places] = False",
-                "self._known[places] = True",
             ),
         ],
     ),
@@ -145,17 +129,6 @@ SWEEP_MUTANTS = [
                 "Values in order are forgotten.",
                 "return [(rows, in_order) for rows in self._kept.rows]",
                 "return [(rows, in_order[:0]) for rows in self._kept.rows]",
-            ),
-        ],
-    ),
-    *_of(
-        "collections.group_answers",
-        by_sweeps_of("topk", "ordered"),
-        [
-            (
-                "Answers that were given are forgotten.",
-                "[(rows, texts) for rows in given.rows]",
-                "[(rows, ()) for rows in given.rows]",
             ),
         ],
     ),

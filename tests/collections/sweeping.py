@@ -51,36 +51,46 @@ def check_swept(program: Program, piece: int, reuses: bool) -> None:
 def _check(program: Program) -> None:
     inputs = {f"in{number}": SCHEMA for number in range(program.n_inputs)}
     multisets = program.expected()
-    views = [
-        View(lambda scope, **given: program.build(list(given.values())), **inputs) for _ in range(2)
-    ]
-    given: list[list[Any]] = [[], []]
-    snapshots: list[list[Any]] = [[], []]
-    for epoch, changes in enumerate(program.epochs):
-        # In every other epoch what came to the second one waits while the first one goes on.
-        if epoch % 2:
-            _update(views[1], inputs, changes)
-        _update(views[0], inputs, changes)
-        given[0].append(views[0].advance())
-        if not epoch % 2:
-            _update(views[1], inputs, changes)
-        given[1].append(views[1].advance())
-        for view, kept in zip(views, snapshots, strict=True):
-            # A snapshot of records that are there fewer than no times is refused.
-            if min(multisets[epoch].values(), default=1) > 0:
-                kept.append((view.snapshot(), multisets[epoch]))
-    for changes_of, kept in zip(given, snapshots, strict=True):
-        now: Counter[Any] = Counter()
-        for rows, expected in kept:
+    first, second = (_Swept(program, inputs) for _ in range(2))
+    for epoch in range(len(program.epochs)):
+        # The second one lags behind, and every other time something waits there meanwhile.
+        if epoch and epoch % 2:
+            second.update(program.epochs[epoch - 1])
+        first.update(program.epochs[epoch])
+        first.advance(multisets[epoch])
+        if epoch and not epoch % 2:
+            second.update(program.epochs[epoch - 1])
+        if epoch:
+            second.advance(multisets[epoch - 1])
+    for swept in (first, second):
+        swept.check(multisets)
+        swept.view.close()
+
+
+class _Swept:
+    """A view, and what it gave."""
+
+    def __init__(self, program: Program, inputs: dict[str, str]) -> None:
+        self.view = View(lambda scope, **given: program.build(list(given.values())), **inputs)
+        self._inputs = inputs
+        self._changes: list[Any] = []
+        self._snapshots: list[tuple[Any, Any]] = []
+
+    def update(self, changes: Any) -> None:
+        for name, pairs in zip(self._inputs, changes, strict=True):
+            self.view.update(name, pairs)
+
+    def advance(self, expected: Any) -> None:
+        self._changes.append(self.view.advance())
+        # A snapshot of records that are there fewer than no times is refused.
+        if min(expected.values(), default=1) > 0:
+            self._snapshots.append((self.view.snapshot(), expected))
+
+    def check(self, multisets: list[Any]) -> None:
+        for rows, expected in self._snapshots:
             assert Counter(rows) == expected
-        for found, expected in zip(changes_of, multisets, strict=True):
-            for row, diff in found:
+        now: Counter[Any] = Counter()
+        for changes, expected in zip(self._changes, multisets, strict=False):
+            for row, diff in changes:
                 now[row] += diff
             assert Counter({row: n for row, n in now.items() if n}) == expected
-    for view in views:
-        view.close()
-
-
-def _update(view: View, inputs: dict[str, str], changes: Any) -> None:
-    for name, pairs in zip(inputs, changes, strict=True):
-        view.update(name, pairs)
