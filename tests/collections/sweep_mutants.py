@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.collections.hunting import from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
 from tests.collections.loops import loop_programs
 from tests.collections.programs import programs
-from tests.collections.sweeping import PIECES, check_swept
+from tests.collections.sweeping import PIECES, check_alone, check_bystanders, check_swept
 
 
 @from_seed(31)
@@ -44,6 +45,21 @@ def by_swept_loops(program: Any, piece: int, reuses: bool) -> None:
     check_swept(program, piece, reuses)
 
 
+@cache
+def by_alone(name: str) -> Callable[[], None]:
+    """A program in which one operator alone keeps texts."""
+
+    def hunt() -> None:
+        check_alone(name)
+
+    return hunt
+
+
+def by_bystanders() -> None:
+    """Two views, and what was handed out."""
+    check_bystanders()
+
+
 SWEEP_MUTANTS = [
     *_of(
         "containers.dictionary",
@@ -69,7 +85,7 @@ SWEEP_MUTANTS = [
     ),
     *_of(
         "containers.text_sweep",
-        by_sweeps,
+        by_bystanders,
         [
             (
                 "Results that were handed out are forgotten.",
@@ -77,15 +93,15 @@ SWEEP_MUTANTS = [
                 "for holder in holders:",
             ),
             (
-                "Only one of two views is asked.",
+                "Only the newest view is asked.",
                 "holders = list(self._holders.values())",
-                "holders = list(self._holders.values())[:1]",
+                "holders = list(self._holders.values())[-1:]",
             ),
         ],
     ),
     *_of(
         "collections.view",
-        by_sweeps,
+        by_bystanders,
         [
             (
                 "What waits for the next epoch of a view is forgotten.",
@@ -101,7 +117,7 @@ SWEEP_MUTANTS = [
     ),
     *_of(
         "collections.arrange",
-        by_sweeps_of("join", "semi"),
+        by_alone("joined"),
         [
             (
                 "An entry is freed while a batch names it.",
@@ -112,18 +128,18 @@ SWEEP_MUTANTS = [
     ),
     *_of(
         "collections.aggregate",
-        by_sweeps,
+        by_alone("sums"),
         [
             (
-                "Keys of groups are forgotten.",
-                "return [(rows, key_texts) for rows in (self._sums.dump(), *batches)]",
-                "return [(rows, key_texts) for rows in batches]",
+                "Keys of sums are forgotten.",
+                "for rows in (self._sums.dump(), *batches)]",
+                "for rows in batches]",
             ),
         ],
     ),
     *_of(
         "collections.ordered",
-        by_sweeps,
+        by_alone("least"),
         [
             (
                 "Values in order are forgotten.",
@@ -133,19 +149,52 @@ SWEEP_MUTANTS = [
         ],
     ),
     *_of(
+        "collections.accumulators",
+        by_alone("different"),
+        [
+            (
+                "Values that are counted are forgotten.",
+                "return [(self._values.records(), texts)]",
+                "return [(self._values.records(), texts[:0])]",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.collected",
+        by_alone("collected"),
+        [
+            (
+                "Values of lists are forgotten.",
+                "return [(rows, texts) for rows in self._kept.rows]",
+                "return [(rows, texts[:0]) for rows in self._kept.rows]",
+            ),
+        ],
+    ),
+    *_of(
         "collections.counted",
-        by_sweeps_of("subtract", "intersect", "distinct"),
+        by_alone("counted"),
         [
             (
                 "Records that are counted are forgotten.",
                 "holds_texts(lambda: [(state.records(), texts)])",
-                "holds_texts(lambda: [])",
+                "holds_texts(lambda: [(state.records(), texts[:0])])",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.temporal",
+        by_alone("present"),
+        [
+            (
+                "Records in calendars are forgotten.",
+                "yield StoredPart(name, rows[:, n_before:], self._texts)",
+                "yield StoredPart(name, rows[:, n_before:])",
             ),
         ],
     ),
     *_of(
         "collections.reduce",
-        by_swept_loops,
+        by_alone("loop"),
         [
             (
                 "Histories of groups are forgotten.",
@@ -156,7 +205,7 @@ SWEEP_MUTANTS = [
     ),
     *_of(
         "collections.trace_arrange",
-        by_swept_loops,
+        by_alone("joined in a loop"),
         [
             (
                 "An entry is freed while a batch of a loop names it.",

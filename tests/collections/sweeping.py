@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pointstamp as ps
+from pointstamp import col
 from pointstamp.collections.view import View
 from pointstamp.containers.text_sweep import SWEEPS, TextSweeps
 from pointstamp.containers.text_users import n_users
@@ -94,3 +96,80 @@ class _Swept:
             for row, diff in changes:
                 now[row] += diff
             assert Counter({row: n for row, n in now.items() if n}) == expected
+
+
+ALONE: dict[str, Callable[..., Any]] = {
+    "sums": lambda scope, t: t.group_by("t").agg(n=ps.count()).group_by("n").count(),
+    "groups": lambda scope, t: t.group_by("t").agg(n=ps.median("k")).group_by("n").count(),
+    "least": lambda scope, t: (
+        t.group_by("k").agg(least=ps.min("t")).select("k", n=col("least").length())
+    ),
+    "most frequent": lambda scope, t: (
+        t.group_by("k").agg(most=ps.mode("t")).select("k", n=col("most").length())
+    ),
+    "different": lambda scope, t: t.group_by("k").agg(n=ps.count_distinct("t")),
+    "collected": lambda scope, t: (
+        t.group_by("k").agg(all=ps.collect_list("t")).group_by("k").count()
+    ),
+    "counted": lambda scope, t: t.distinct().select("k"),
+    "first": lambda scope, t: t.group_by("k").top_k(1, by="t").select("k", n=col("t").length()),
+    "joined": lambda scope, t: t.join(t.select("t", j="k"), on="t").select("k", "j"),
+    "present": lambda scope, t: t.temporal_filter("k", col("k") + 4).select("k"),
+    "loop": lambda scope, t: t.iterate(lambda found: found.concat(t).distinct(), limit=2).select(
+        "k"
+    ),
+    "joined in a loop": lambda scope, t: t.iterate(
+        lambda found: found.join(t.select("t", j="k"), on="t").select("t", k="j").distinct(),
+        limit=2,
+    ).select("k"),
+}
+"""Programs whose results have no texts, so that of those that an operator keeps no other one says
+that they are there: by what keeps them."""
+
+
+def check_alone(name: str) -> None:
+    """Texts that one operator keeps are known again when their records are deleted."""
+    with sweeping() as sweeps:
+        n_before = sweeps.stats().sweeps
+        swept = _of_new_texts(ALONE[name])
+        assert sweeps.stats().sweeps > n_before + 6, sweeps.stats().refused
+    assert swept == _of_new_texts(ALONE[name])
+
+
+def _of_new_texts(build: Callable[..., Any]) -> list[Any]:
+    def rows(epoch: int) -> list[tuple[int, str]]:
+        return [(epoch + k % 2, f"a text that is new in epoch {epoch}: {k}") for k in range(3)]
+
+    found: list[Any] = []
+    with View(build, t="k long, t string") as view:
+        for epoch in range(9):
+            view.insert("t", rows(epoch))
+            if epoch >= 3:
+                view.delete("t", rows(epoch - 3))
+            found += [list(view.advance()), list(view.advance())]
+    return found
+
+
+def check_bystanders() -> None:
+    """What was handed out, what another view keeps, and what waits for its next epoch, stays."""
+    with (
+        sweeping(),
+        View(lambda scope, t: t.distinct(), t="t string") as one,
+        View(lambda scope, t: t.distinct(), t="t string") as other,
+    ):
+        other.insert("t", [("the other one keeps it",)])
+        other.advance()
+        handed_out = []
+        for turn in range(6):
+            one.insert("t", [(f"it comes in turn {turn}",)])
+            if turn:
+                one.delete("t", [(f"it comes in turn {turn - 1}",)])
+            handed_out.append(one.advance())
+            one.advance()
+        other.insert("t", [("it waits",)])
+        for _ in range(3):
+            one.advance()
+        assert other.advance() == [(("it waits",), 1)]
+        assert other.snapshot() == [("it waits",), ("the other one keeps it",)]
+        for turn, changes in enumerate(handed_out):
+            assert ((f"it comes in turn {turn}",), 1) in changes

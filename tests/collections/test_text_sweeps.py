@@ -24,7 +24,14 @@ from tests.collections.record_programs import (
     check_records_in_view,
     record_programs,
 )
-from tests.collections.sweeping import PIECES, check_swept, sweeping
+from tests.collections.sweeping import (
+    ALONE,
+    PIECES,
+    check_alone,
+    check_bystanders,
+    check_swept,
+    sweeping,
+)
 from tests.conftest import examples
 
 
@@ -45,6 +52,15 @@ def test_so_are_swept_loops(program: Program, piece: int, reuses: bool) -> None:
 def test_so_are_swept_records(program: RecordProgram, piece: int, reuses: bool) -> None:
     with sweeping(piece, reuses):
         check_records_in_view(program)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_texts_stay_that_one_operator_alone_keeps(name: str) -> None:
+    check_alone(name)
+
+
+def test_texts_stay_that_are_outside_of_the_view_that_sweeps() -> None:
+    check_bystanders()
 
 
 def churning(scope: Any, left: Any, right: Any) -> dict[str, Any]:
