@@ -66,6 +66,8 @@ class Dictionary:
         self._reusable: list[int] = []
         self._n_freed = 0
         """Of so many numbers there is no value."""
+        self.n_entered = 0
+        """So many values were entered, in all."""
 
     def __len__(self) -> int:
         return len(self._all_numbers) + len(self._all_others)
@@ -227,6 +229,7 @@ class Dictionary:
 
     def _new(self, value: Any) -> int:
         """A number for a value, that of none."""
+        self.n_entered += 1
         if not self._reusable:
             self._values.append(value)
             return len(self._values) - 1

@@ -49,6 +49,9 @@ PIECE = 32_768
 FREE_COST = 64
 """To free an entry takes as long as to mark so many words."""
 
+LOOK_COST = 4
+"""The same of seeing that there is none to be freed."""
+
 CLEAR_COST = 16
 """The same of leaving an entry out of a table that is not needed any more."""
 
@@ -116,7 +119,7 @@ class TextSweeps:
         self._n_marked = 0
         """How many words the last sweep looked at."""
         self._n_before = 0
-        """How many entries there were at the last piece."""
+        """How many values had been entered at the last piece."""
         self._refused = ""
 
     # What holds numbers.
@@ -159,16 +162,15 @@ class TextSweeps:
         if not self.is_due or not self._lock.acquire(blocking=False):
             return  # or another thread is at it
         try:
-            n = len(self._dictionary)
+            n_entered = self._dictionary.n_entered
             if self._work is None:
                 if not self._begin():
                     return
-                self._n_before = n
-            # Over before a quarter as many have come as may.
-            n_new = max(n - self._n_before, 0)
-            self._n_before = n
+                self._n_before = n_entered
+            # Over before a quarter as many have come as may: those stay for this time.
+            n_new, self._n_before = n_entered - self._n_before, n_entered
             room = max(self._used + self.spare, 1)
-            per_new = 4 * (self._n_marked + FREE_COST * n) // room
+            per_new = 4 * (self._n_marked + FREE_COST * len(self._dictionary)) // room
             self._spend(self.piece + n_new * per_new)
         finally:
             self._lock.release()
@@ -240,7 +242,8 @@ class TextSweeps:
             some = dead[begin : begin + n_at_once].tolist()
             numbers, _ = self.order.free(some)
             freed += numbers
-            yield FREE_COST * len(some)
+            # Of many numbers there may be no entry, since an earlier sweep.
+            yield FREE_COST * len(numbers) + LOOK_COST * len(some)
         tables = self._dictionary.end_marking()
         self._n_sweeps += 1
         self._used = len(self._dictionary)

@@ -93,9 +93,9 @@ SWEEP_MUTANTS = [
                 "for holder in holders:",
             ),
             (
-                "Only the newest view is asked.",
+                "Only the oldest view is asked.",
                 "holders = list(self._holders.values())",
-                "holders = list(self._holders.values())[-1:]",
+                "holders = list(self._holders.values())[:1]",
             ),
         ],
     ),
@@ -103,11 +103,6 @@ SWEEP_MUTANTS = [
         "collections.view",
         by_bystanders,
         [
-            (
-                "What waits for the next epoch of a view is forgotten.",
-                "        if self._has_staged:\n            return",
-                "        if self._has_staged and self._n_uses:\n            return",
-            ),
             (
                 "What a result keeps is forgotten.",
                 "(*self._new, *self._kept.rows)",
@@ -178,17 +173,6 @@ SWEEP_MUTANTS = [
                 "Records that are counted are forgotten.",
                 "holds_texts(lambda: [(state.records(), texts)])",
                 "holds_texts(lambda: [(state.records(), texts[:0])])",
-            ),
-        ],
-    ),
-    *_of(
-        "collections.temporal",
-        by_alone("present"),
-        [
-            (
-                "Records in calendars are forgotten.",
-                "yield StoredPart(name, rows[:, n_before:], self._texts)",
-                "yield StoredPart(name, rows[:, n_before:])",
             ),
         ],
     ),

@@ -111,7 +111,7 @@ ALONE: dict[str, Callable[..., Any]] = {
     "collected": lambda scope, t: (
         t.group_by("k").agg(all=ps.collect_list("t")).group_by("k").count()
     ),
-    "counted": lambda scope, t: t.distinct().select("k"),
+    "counted": lambda scope, t: t.intersect(t).select("k"),
     "first": lambda scope, t: t.group_by("k").top_k(1, by="t").select("k", n=col("t").length()),
     "joined": lambda scope, t: t.join(t.select("t", j="k"), on="t").select("k", "j"),
     "present": lambda scope, t: t.temporal_filter("k", col("k") + 4).select("k"),
@@ -154,8 +154,8 @@ def check_bystanders() -> None:
     """What was handed out, what another view keeps, and what waits for its next epoch, stays."""
     with (
         sweeping(),
-        View(lambda scope, t: t.distinct(), t="t string") as one,
-        View(lambda scope, t: t.distinct(), t="t string") as other,
+        View(lambda scope, t: t.negate().negate(), t="t string") as one,
+        View(lambda scope, t: t.negate().negate(), t="t string") as other,
     ):
         other.insert("t", [("the other one keeps it",)])
         other.advance()
