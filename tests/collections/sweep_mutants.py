@@ -187,15 +187,4 @@ SWEEP_MUTANTS = [
             ),
         ],
     ),
-    *_of(
-        "collections.trace_arrange",
-        by_alone("joined in a loop"),
-        [
-            (
-                "An entry is freed while a batch of a loop names it.",
-                "[(batch.rows, texts) for batch in trace.batches]",
-                "[(batch.rows, texts) for batch in trace.batches[1:]]",
-            ),
-        ],
-    ),
 ]
