@@ -32,6 +32,9 @@ Answer = tuple[Ints, Flags]
 
 Parts = Iterable[tuple[str, Rows]]
 
+HeldTexts = Iterable[tuple[Rows, tuple[int, ...]]]
+"""Rows, and which of their words are numbers of texts."""
+
 _LOW = np.int64(0xFFFF_FFFF)
 _HALF = np.int64(32)
 _UNIT = 1074
@@ -63,6 +66,13 @@ class Accumulator:
         """Take in a part of what `contents` gave, where there is nothing yet.
 
         numbers : the group of each row · words : int64[n, w], behind its key
+        """
+        raise NotImplementedError
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """What may name texts, as it is kept.
+
+        texts : which words of a key, and of a value behind it, are numbers of texts
         """
         raise NotImplementedError
 
@@ -106,6 +116,10 @@ class CountAccumulator(Accumulator):
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """Add the diffs."""
         np.add.at(self._counts, numbers, diffs)
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """None: numbers alone are kept."""
+        return ()
 
     def grow(self, n: int) -> None:
         """Of 0."""
@@ -156,6 +170,10 @@ class IntegerSum(Accumulator):
             self._counts.restore(part, numbers, keys, words, diffs)
         else:
             self._upper[numbers], self._lower[numbers] = words.T
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """None: numbers alone are kept."""
+        return ()
 
     def grow(self, n: int) -> None:
         """Of 0."""
@@ -246,6 +264,10 @@ class FloatSum(Accumulator):
             for number, (units,) in limb_sums(numbers, words, 1).items():
                 self._finite[number] = units
 
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """None: numbers alone are kept."""
+        return ()
+
     def grow(self, n: int) -> None:
         """Of 0."""
         self._counts.grow(n)
@@ -318,6 +340,10 @@ class Average(Accumulator):
         """As the sum."""
         self._sum.restore(part, numbers, keys, words, diffs)
 
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """None: numbers alone are kept."""
+        return ()
+
     def grow(self, n: int) -> None:
         """As the sum."""
         self._sum.grow(n)
@@ -373,6 +399,10 @@ class Moments(Accumulator):
         """The same."""
         for number, sums in limb_sums(numbers, words, 4).items():
             self._sums[number] = sums
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """None: numbers alone are kept."""
+        return ()
 
     def grow(self, n: int) -> None:
         """Of 0."""
@@ -434,6 +464,10 @@ class AllOrAny(Accumulator):
         """The same."""
         self._counts[numbers] = words
 
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """None: numbers alone are kept."""
+        return ()
+
     def grow(self, n: int) -> None:
         """Of 0."""
         self._counts = grown(self._counts, n)
@@ -481,6 +515,10 @@ class DistinctCount(Accumulator):
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """Take the values in."""
         self.add(numbers, keys, words[:, 0], diffs)
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """The values, behind their keys."""
+        return [(self._values.records(), texts)]
 
     def grow(self, n: int) -> None:
         """Of 0."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointstamp.collections.accumulators import VALUES, CountAccumulator, Flags, Ints
+from pointstamp.collections.accumulators import VALUES, CountAccumulator, Flags, HeldTexts, Ints
 from pointstamp.collections.aggregates import BoundAggregate
 from pointstamp.collections.arrange import consolidated, send_rows
 from pointstamp.collections.batch_merges import BatchSeries
@@ -132,6 +132,13 @@ class SummedState:
             parts += [StoredPart((place, VALUES), rows, key_texts) for rows in batches.rows]
         return parts
 
+    def held_texts(self, key_texts: tuple[int, ...]) -> HeldTexts:
+        """What may name texts: the keys alone, as values of which sums are kept are numbers."""
+        if not key_texts:
+            return []
+        batches = [rows for series in self._values for rows in series.rows]
+        return [(rows, key_texts) for rows in (self._sums.dump(), *batches)]
+
     def restore(self, parts: dict[Any, Rows]) -> None:
         """Take in what `contents` gave, by name, where there is nothing yet."""
         if "sums" in parts:
@@ -219,6 +226,13 @@ class GroupState:
                 texts = _texts_of(self._aggregates[number - 1], self._n_key) if is_value else ()
                 parts.append(StoredPart((number, name), rows, (*key_texts, *texts)))
         return parts
+
+    def held_texts(self, key_texts: tuple[int, ...]) -> HeldTexts:
+        """What may name texts, as it is kept: keys, and values that are not added up."""
+        held: list[tuple[Rows, tuple[int, ...]]] = [(self._groups.all_keys(), key_texts)]
+        for aggregate, kept in zip(self._aggregates, self._kept, strict=True):
+            held += kept.held_texts((*key_texts, *_texts_of(aggregate, self._n_key)))
+        return held
 
     def restore(self, parts: dict[Any, Rows]) -> None:
         """Take in what `contents` gave, by name, where there is nothing yet."""
@@ -350,6 +364,7 @@ def aggregate(
             state.restore(restored)
         if again is not None:
             state.take_in([again])
+        info.states.holds_texts(lambda: state.held_texts(key_texts))
         empty_row = None
         if always is None:
             capability.drop()

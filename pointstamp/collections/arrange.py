@@ -121,6 +121,7 @@ def arrange(
                 rows = consolidated([in_order(rows)], name)
             spine.insert(rows, last_epoch(info))
         spine.log = log
+        info.states.holds_texts(lambda: [(rows, texts) for _, rows in spine.listed()])
         return _ArrangeLogic(StashCore(info), spine, texts, name, in_order)
 
     return Arrangement(_by_key(stream, n_key, name, build), spine, n_key, texts)
@@ -134,6 +135,7 @@ def as_updates(
     def build(capability: Capability, info: OperatorInfo) -> _ArrangeLogic:
         capability.drop()
         info.keeps_nothing()
+        info.states.holds_no_texts()
         return _ArrangeLogic(StashCore(info), None, texts, name)
 
     return _by_key(stream, n_key, name, build)

@@ -124,7 +124,9 @@ def _hold(collection: Collection, said: Any, name: str) -> None:
     def look(time: Any, batch: Updates) -> None:
         raise DataError(said(batch.rows, f"at {unit} {time}"))
 
-    looked = transform(collection.consolidate(name=f"{name}Changes").stream, name, look)
+    looked = transform(
+        collection.consolidate(name=f"{name}Changes").stream, name, look, of_updates=True
+    )
     beside = beside_of(looked.scope)
     while looked.scope.parent is not None:
         looked = looked.leave()

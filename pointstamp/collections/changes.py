@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, overload
 
 from pointstamp.collections.schema import Schema
-from pointstamp.containers.updates import Rows, Updates
+from pointstamp.containers.text_sweep import SWEEPS, Held
+from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import table_with
 
 
@@ -26,6 +28,8 @@ class Changes(Sequence[tuple[tuple[Any, ...], int]]):
         self.schema = schema
         self._rows = rows
         self._pairs: list[tuple[tuple[Any, ...], int]] | None = None
+        if schema.texts:
+            SWEEPS.add_result(self)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -50,10 +54,14 @@ class Changes(Sequence[tuple[tuple[Any, ...], int]]):
     __hash__ = None  # type: ignore[assignment]  # compares by value, like a list
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _changes, (self.schema, self.schema.updates(self._rows))
+        return _changes, (self.schema, _encoded(self.schema, self._rows))
 
     def __repr__(self) -> str:
         return repr(self._all())
+
+    def held_texts(self) -> list[Held]:
+        """See `text_sweep.py`."""
+        return [(self._rows, self.schema.texts)]
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table` of the columns, and `diff`, in no order."""
@@ -88,6 +96,8 @@ class CollectionSnapshot(Sequence[tuple[Any, ...]]):
         self.schema = schema
         self._rows = rows
         self._all: list[tuple[Any, ...]] | None = None
+        if schema.texts:
+            SWEEPS.add_result(self)
 
     def __len__(self) -> int:
         return int(self._rows[:, -1].sum())
@@ -109,10 +119,14 @@ class CollectionSnapshot(Sequence[tuple[Any, ...]]):
     __hash__ = None  # type: ignore[assignment]  # compares by value, like a list
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _snapshot, (self.schema, self.schema.updates(self._rows))
+        return _snapshot, (self.schema, _encoded(self.schema, self._rows))
 
     def __repr__(self) -> str:
         return repr(self._listed())
+
+    def held_texts(self) -> list[Held]:
+        """See `text_sweep.py`."""
+        return [(self._rows, self.schema.texts)]
 
     def to_arrow(self) -> Any:
         """A `pyarrow.RecordBatch`, in no order."""
@@ -133,12 +147,19 @@ class CollectionSnapshot(Sequence[tuple[Any, ...]]):
         return self._all
 
 
-def _changes(schema: Schema, updates: Updates) -> Changes:
-    return Changes(schema, updates.rows)
+def _encoded(schema: Schema, rows: Rows) -> bytes:
+    return pickle.dumps(schema.updates(rows))
 
 
-def _snapshot(schema: Schema, updates: Updates) -> CollectionSnapshot:
-    return CollectionSnapshot(schema, updates.rows)
+def _changes(schema: Schema, encoded: bytes) -> Changes:
+    # The numbers are in none of what a sweep looks at, up to the end of this.
+    with SWEEPS.held_back():
+        return Changes(schema, pickle.loads(encoded).rows)
+
+
+def _snapshot(schema: Schema, encoded: bytes) -> CollectionSnapshot:
+    with SWEEPS.held_back():
+        return CollectionSnapshot(schema, pickle.loads(encoded).rows)
 
 
 def diff_column(schema: Schema) -> str:

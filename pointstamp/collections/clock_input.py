@@ -171,7 +171,9 @@ def clock_of_changes(stream: StreamCore[Any], declared: ClockInput, name: str) -
         found: list[int] = batch.rows[:, 0].tolist()
         return found
 
-    return Clock(_kept(transform(stream, name, words), name), declared.word_type, name)
+    return Clock(
+        _kept(transform(stream, name, words, of_updates=True), name), declared.word_type, name
+    )
 
 
 def _kept(words: StreamCore[Any], name: str) -> StreamCore[Any]:
@@ -188,6 +190,7 @@ def _kept(words: StreamCore[Any], name: str) -> StreamCore[Any]:
             begun.append(capability.delayed(last_epoch(info) + 1))
             info.activate()
         capability.drop()
+        info.states.holds_no_texts()  # a clock is of no texts
 
         def logic(input_: Input, output: Output) -> None:
             for held in begun:

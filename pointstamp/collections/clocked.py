@@ -198,10 +198,16 @@ def _begun(engine: ClockedEngine, info: OperatorInfo, n_key: int | None) -> Cloc
     """The engine with what it had kept, if the program begins with a snapshot."""
     if n_key is None:
         info.keeps_nothing()
+        info.states.holds_no_texts()
     else:
         # What comes and what goes are in other forms than what is kept, so it is stored as a whole.
         rows, _ = restored_rows(info, n_key, engine.contents, None)
         engine.restore(rows)
+        # By epochs it has a capability for the next one at which something changes.
+        waiting = [f"output 0 of {info.name!r} [{info.address[-1]}]"]
+        info.states.holds_texts(
+            lambda: [(part.rows, part.texts) for part in engine.contents()], waiting
+        )
     return engine
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from pointstamp.collections.accumulators import VALUES, Accumulator, Answer, Flags, Ints, Parts
+from pointstamp.collections.accumulators import (
+    VALUES,
+    Accumulator,
+    Answer,
+    Flags,
+    HeldTexts,
+    Ints,
+    Parts,
+)
 from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.groups import Numbers
 from pointstamp.collections.order import ALL, from_first
@@ -34,6 +42,10 @@ class CollectedValues(Accumulator):
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """Take the values in."""
         self.add(numbers, keys, words[:, 0], diffs)
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """The values, behind their keys."""
+        return [(rows, texts) for rows in self._kept.rows]
 
     def grow(self, n: int) -> None:
         """Nothing is kept by the numbers of groups."""

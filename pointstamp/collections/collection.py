@@ -36,6 +36,8 @@ from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError, SchemaError
 from pointstamp.operators.probe import probe_with
 from pointstamp.operators.split_merge import concatenate
+from pointstamp.operators.transform import transform
+from pointstamp.operators.user_code import check_function
 
 if TYPE_CHECKING:
     from pointstamp.collections.clock_input import Clock
@@ -381,7 +383,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
             ):
                 function(row, time, diff)
 
-        return self.kept(_operators_of(self.stream).inspect_batch(look, name=name), schema)
+        return self.kept(_looked_at(self.stream, name, look, True), schema)
 
     def probe(self) -> Probe:
         """A probe: for which times all has come."""
@@ -395,7 +397,8 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         self, function: Callable[[Any, Updates], object], *, name: str = "Inspect"
     ) -> Collection:
         """Call `function(time, batch)` with each batch of updates."""
-        return self.kept(_operators_of(self.stream).inspect_batch(function, name=name), self.schema)
+        is_own = str(getattr(function, "__module__", "")).startswith("pointstamp.")
+        return self.kept(_looked_at(self.stream, name, function, is_own), self.schema)
 
     def watched_by(self, probe: Probe, on_batch: Callable[[Any, Updates], object]) -> None:
         """Have a probe follow this collection, and call `on_batch(time, batch)` with updates."""
@@ -622,6 +625,19 @@ def _join_keys(
                 f"{types[1].name}; cast one"
             )
     return keys[0], keys[1]
+
+
+def _looked_at(
+    stream: StreamCore[Any], name: str, function: Callable[[Any, Updates], object], is_own: bool
+) -> StreamCore[Any]:
+    """The same updates, each batch given to a function; of the library, or it may keep them."""
+    check_function(function, name)
+
+    def look(time: Any, batch: Updates) -> Updates:
+        function(time, batch)
+        return batch
+
+    return transform(stream, name, look, of_updates=is_own)
 
 
 def _operators_of(stream: StreamCore[Any]) -> Stream[Any]:

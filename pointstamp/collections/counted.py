@@ -49,6 +49,10 @@ class RecordCounts:
         """How many of the counts are not 0."""
         return int(np.count_nonzero(self._counts[: len(self._records)]))
 
+    def records(self) -> Rows:
+        """The words of all that have a count, or had one not long ago, int64[n, w]."""
+        return self._records.all_keys()
+
     def contents(self, number: int) -> Rows:
         """How often each record of an input is there, as its diff."""
         n = len(self._records)
@@ -116,6 +120,7 @@ def counted(
         restored, log = restored_rows(info, n_words, kept, stored, lambda: state.n_counts)
         if restored:
             state.count([restored.get(number, none) for number in numbers])
+        info.states.holds_texts(lambda: [(state.records(), texts)])
 
         def logic(*handles: Any) -> None:
             *inputs, output = handles

@@ -291,7 +291,7 @@ class WindowColumns:
             rows = lasting.add(batch.rows)
             return Updates(rows, texts) if len(rows) else None
 
-        return transform(stream, name, function)
+        return transform(stream, name, function, of_updates=True)
 
 
 class WindowedMethods:

@@ -327,6 +327,7 @@ def _entered_at(
     def build(capability: Any, info: Any) -> Any:
         capability.drop()
         info.keeps_nothing()
+        info.states.holds_no_texts()
 
         def logic(input_: Any, output: Any) -> None:
             for held, batch in input_:

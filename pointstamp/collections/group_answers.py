@@ -94,6 +94,7 @@ def answers_kept(
         restored, log = restored_rows(info, n_key, kept, stored, lambda: given.n_updates)
         if (rows := restored.get("answers")) is not None:
             given.restart([rows if form is None else consolidate(form.encode(rows))])
+        info.states.holds_texts(lambda: [(rows, texts) for rows in given.rows])
 
         def changed_by(rows: Rows, time: Any) -> Rows:
             keys = first_of_each(rows, n_key)[:, :n_key].copy()

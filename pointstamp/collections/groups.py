@@ -69,6 +69,10 @@ class Groups:
         keys: Rows = self._kept[numbers]
         return keys
 
+    def all_keys(self) -> Rows:
+        """The keys of all groups, int64[n, n_key], in an array that does not change any more."""
+        return self._kept[: self._n]
+
     def keep(self, numbers: npt.NDArray[Any]) -> None:
         """Forget all but some groups, which are numbered anew, in this order."""
         keys = self._kept[numbers]

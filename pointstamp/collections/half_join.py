@@ -243,6 +243,7 @@ def _in_one(queries: Sequence[DeltaQuery], texts: tuple[int, ...], name: str) ->
     def build(capability: Capability, info: OperatorInfo) -> _QueriesLogic:
         capability.drop()
         info.keeps_nothing()  # the arrangements do
+        info.states.holds_no_texts()
         stash: Stash[list[list[Rows]]] = Stash(info, lambda: [[] for _ in arrangements])
         return _QueriesLogic(stash, list(queries), arrangements, readers, texts, name)
 
@@ -368,7 +369,9 @@ def _in_steps(query: DeltaQuery, texts: tuple[int, ...], name: str) -> StreamCor
         rows = np.concatenate(message) if len(message) > 1 else message[0]
         return Updates(negated(rows) if query.negated else rows, own)
 
-    stream: StreamCore[Any] = transform(query.start.batches, f"{name}Changes", start)
+    stream: StreamCore[Any] = transform(
+        query.start.batches, f"{name}Changes", start, of_updates=True
+    )
     for step, before, behind in zip(query.steps, query.texts[:-1], query.texts[1:], strict=True):
         parts = step.by_worker() if isinstance(step, ExtendTactic) else []
         if len(parts) > 1:
@@ -379,7 +382,7 @@ def _in_steps(query: DeltaQuery, texts: tuple[int, ...], name: str) -> StreamCor
     def finish(time: Any, batch: Updates) -> Updates:
         return Updates(choose_words(np.ascontiguousarray(batch.rows), query.chosen), texts)
 
-    return transform(stream, f"{name}Columns", finish)
+    return transform(stream, f"{name}Columns", finish, of_updates=True)
 
 
 def _extended(
@@ -394,7 +397,7 @@ def _extended(
         stream = half_join(stream, CountTactic(part, number), before, f"{name}Count")
     found: list[Any] = []
     for number, part in enumerate(parts):
-        chosen = transform(stream, f"{name}Shortest", _shortest(number, before))
+        chosen = transform(stream, f"{name}Shortest", _shortest(number, before), of_updates=True)
         proposed = half_join(chosen, part, behind, f"{name}Propose")
         for other in parts:
             if other is not part:
@@ -429,6 +432,7 @@ def half_join(
     def build(capability: Capability, info: OperatorInfo) -> _HalfJoinLogic:
         capability.drop()
         info.keeps_nothing()  # as above
+        info.states.holds_no_texts()
         stash: Stash[list[Updates]] = Stash(info, list)
         return _HalfJoinLogic(stash, step, arrangements, readers, texts, name)
 

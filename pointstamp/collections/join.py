@@ -48,6 +48,7 @@ def join(
     def build(capability: Capability, info: OperatorInfo) -> _JoinLogic:
         capability.drop()
         info.keeps_nothing()  # the arrangements do
+        info.states.holds_no_texts()
         return _JoinLogic(StashCore(info), readers, n_key, forward, texts, name)
 
     streams = [left.batches, right.batches]

@@ -32,7 +32,7 @@ def changed(
         rows = change(batch.rows)
         return Updates(rows, texts) if len(rows) else None
 
-    return transform(stream, name, function)
+    return transform(stream, name, function, of_updates=True)
 
 
 def chosen_words(words: list[int], n_words: int) -> Change | None:

@@ -26,6 +26,7 @@ from pointstamp.collections.accumulators import (
     Answer,
     CountAccumulator,
     Flags,
+    HeldTexts,
     Ints,
     Parts,
     limb_rows,
@@ -264,6 +265,10 @@ class LinearSum(Accumulator):
         n_integers = len(_as_integers(self._action.zero))
         for number, integers in limb_sums(numbers, words, n_integers).items():
             self._states[number] = _as_state(integers, self._action.zero)
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """None: numbers alone are kept."""
+        return ()
 
     def grow(self, n: int) -> None:
         """Of zero."""

@@ -22,6 +22,7 @@ from pointstamp.collections.accumulators import (
     Accumulator,
     Answer,
     Flags,
+    HeldTexts,
     Ints,
     Parts,
 )
@@ -73,6 +74,12 @@ class FirstValue(Accumulator):
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """Take the values in."""
         self.add(numbers, keys, words, diffs)
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """The values, with their words in order."""
+        key_texts = [place for place in texts if place < self._n_key]
+        in_order = (*key_texts, *self._order.texts)
+        return [(rows, in_order) for rows in self._kept.rows]
 
     def grow(self, n: int) -> None:
         """Of no values."""
@@ -137,6 +144,10 @@ class Mode(Accumulator):
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """Take the values in."""
         self.add(numbers, keys, words[:, 0], diffs)
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """The values, and those in order."""
+        return [(self._counts.records(), texts), *self._first.held_texts(texts)]
 
     def grow(self, n: int) -> None:
         """As the first of those by count."""
@@ -241,6 +252,10 @@ class Quantile(Accumulator):
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """Take the values in."""
         self.add(numbers, keys, words[:, 0], diffs)
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """The keys of the values, which are numbers."""
+        return [(rows, texts) for rows in (*self._upward.rows, *self._downward.rows)]
 
     def grow(self, n: int) -> None:
         """Of no values."""

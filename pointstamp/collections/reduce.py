@@ -107,6 +107,10 @@ class History:
         """Take in what `contents` gave, where there is nothing yet."""
         self._reader.known = self._trace.restore(rows)
 
+    def rows(self) -> list[Rows]:
+        """The rows of all batches, as they are, some of them with times behind the words."""
+        return [batch.rows for batch in self._trace.batches]
+
     def logs(self, log: KeyedUpdates | None, name: str) -> None:
         """See `Trace.logs`."""
         self._trace.logs(log, name)
@@ -189,6 +193,13 @@ class Reduction:
                 parts.append(StoredPart(name, rows, of_words))
         return parts
 
+    def held_texts(
+        self, texts: tuple[tuple[int, ...], tuple[int, ...]]
+    ) -> list[tuple[Rows, tuple[int, ...]]]:
+        """What is kept as it is, and which words are numbers of texts."""
+        histories = zip((self._input, self._output), texts, strict=True)
+        return [(rows, of_words) for history, of_words in histories for rows in history.rows()]
+
     def restore(self, parts: dict[Any, Rows], log: KeyedUpdates | None) -> None:
         """Take in what `contents` gave, by name, where there is nothing yet.
 
@@ -255,6 +266,7 @@ def reduce_groups(
 
         restored = restored_rows(info, n_key, kept, stored, lambda: reduction.n_updates)
         reduction.restore(*restored)
+        info.states.holds_texts(lambda: reduction.held_texts(texts))
         if always is not None and not is_restored(info) and owner(always, info.peers) == info.index:
             stash.at(capability, timestamp.minimum).keys.append(_with_one(always))
         capability.drop()

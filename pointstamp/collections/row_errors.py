@@ -65,7 +65,7 @@ def tried(
         rows = attempt(batch.rows)
         return Updates(rows, schema.texts) if len(rows) else None
 
-    found = try_transform(collection.stream, name, function, policy)
+    found = try_transform(collection.stream, name, function, policy, of_updates=True)
     if not policy.routes:
         return collection.kept(found, schema)
     results, failed = found

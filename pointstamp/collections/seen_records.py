@@ -37,6 +37,10 @@ class SeenRecords:
         """The records, each once."""
         return [StoredPart("records", self._once(0), texts)]
 
+    def held_texts(self, texts: tuple[int, ...]) -> list[tuple[Rows, tuple[int, ...]]]:
+        """The records, and which of their words are numbers of texts."""
+        return [(self._records.all_keys(), texts)]
+
     def restore(self, parts: dict[Any, Rows]) -> None:
         """Take in what `contents` gave, where there is nothing yet."""
         for rows in parts.values():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.collections.arrange import Arrangement
+from pointstamp.containers.text_sweep import SWEEPS, TextStats
 
 if TYPE_CHECKING:
     from pointstamp.collections.schema import Schema
@@ -48,6 +49,8 @@ class CollectionStats:
     """See `IndexStats`, both."""
     indexes: tuple[IndexStats, ...]
     """Of each arrangement."""
+    texts: TextStats
+    """Of the texts of this process, which its collections share."""
 
 
 @dataclass(frozen=True)
@@ -94,4 +97,5 @@ def stats_of(indexes: Sequence[IndexedColumns]) -> CollectionStats:
         sum(stats.apart for stats in found),
         sum(stats.merging for stats in found),
         found,
+        SWEEPS.stats(),
     )

@@ -57,6 +57,7 @@ def arrange_trace(
         if "rows" in restored:
             trace.restore(restored["rows"])
         trace.logs(log, "rows")
+        info.states.holds_texts(lambda: [(batch.rows, texts) for batch in trace.batches])
         return _ArrangeTraceLogic(StashCore(info), trace, encoding, name)
 
     pact = Exchange(FirstWords(n_key))

@@ -119,6 +119,7 @@ def join_traces(
     def build(capability: Capability, info: OperatorInfo) -> _JoinTracesLogic:
         capability.drop()
         info.keeps_nothing()  # the arrangements do
+        info.states.holds_no_texts()
         return _JoinTracesLogic(matchers, readers, encoding, texts, name)
 
     streams = [side.batches for side in sides]

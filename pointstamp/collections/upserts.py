@@ -236,6 +236,7 @@ def current(stream: StreamCore[Any], form: EventForm, name: str) -> Collection:
         stored = as_stored(records.texts)
         rows, log = restored_rows(info, form.n_key, records.contents, stored, lambda: records.n)
         records.restore(rows)
+        info.states.holds_texts(lambda: [(p.rows, p.texts) for p in records.contents()])
 
         def logic(input_: Input, output: Output) -> None:
             stash.take(input_)
@@ -330,7 +331,7 @@ def from_cdf(stream: StreamCore[Any], schema: Any, name: str) -> Collection:
     def updates(time: Any, batch: Any) -> Updates | None:
         return found.to_pairs(map(pair, kind_of(batch).records(batch)), where)
 
-    return Collection(transform(stream, name, updates), found)
+    return Collection(transform(stream, name, updates, of_updates=True), found)
 
 
 def _of_events(
@@ -348,7 +349,7 @@ def _of_events(
         events = [each for each in made if each is not None]
         return form.encode(events, where) if events else None
 
-    return current(transform(stream, f"{name}Events", encode), form, name)
+    return current(transform(stream, f"{name}Events", encode, of_updates=True), form, name)
 
 
 def _place(sequence: Sequencer | None, record: Any, where: str) -> int:

@@ -25,7 +25,10 @@ from pointstamp.collections.inputs import AppendInput, CollectionInput, new_coll
 from pointstamp.collections.stats import CollectionStats, stats_of
 from pointstamp.collections.upserts import UpsertHandle, UpsertInput, new_upserts
 from pointstamp.communication.single import SingleCommunicator
+from pointstamp.containers.dictionary import TEXTS
+from pointstamp.containers.text_sweep import SWEEPS, Held
 from pointstamp.containers.updates import Rows, Updates
+from pointstamp.dataflow.texts_held import TextsHeld
 from pointstamp.errors import BuildError, DataError, InputError
 from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.operators.building import built, name_of, takes_names
@@ -37,6 +40,9 @@ _RESULT = "result"
 
 _MOST_LATE = 1_024
 """So many changes of a result are added up at a time."""
+
+_MOST_STEPS = 64
+"""So many are done for results that are not waited for, so that texts can be swept."""
 
 
 class View:
@@ -95,6 +101,14 @@ class View:
         self._closers = ExitStack()
         memory = self._closers.enter_context(memory_budget(memory_limit, spill_directory))
         self._worker = Worker(SingleCommunicator())
+        self._texts_held = TextsHeld()
+        self._worker.environment.texts_held = self._texts_held
+        self._n_uses = 0
+        """How many calls are under way that change it; one in another counts, too."""
+        self._has_staged = False
+        """Whether something may have come in since the last epoch."""
+        self._is_over = False
+        """Whether its operators do nothing any more, so that it has its results alone."""
         if memory is not None:
             self._worker.environment.limit_memory(memory)
         self._inputs: dict[str, CollectionInput] = {}
@@ -102,7 +116,7 @@ class View:
         self._upserts: dict[str, UpsertHandle] = {}
         self._probe = Probe()
         self._results: dict[str, _Result] = {}
-        with self._worker.dataflow("View") as scope:
+        with TEXTS.pinning() as constants, self._worker.dataflow("View") as scope:
             collections: list[Collection | Clock] = []
             self._beside = beside_of(scope)
             for name, given in inputs.items():
@@ -149,6 +163,11 @@ class View:
             *self._upserts.values(),
         ]
         self._epoch = 0
+        self._constants = np.array([*constants], np.int64)[:, None]
+        """The texts that expressions compare with, and such."""
+        # From here on this view says what its operators hold.
+        SWEEPS.add_holder(self)
+        self._worker.environment.texts.end()
 
     @property
     def epoch(self) -> int:
@@ -181,18 +200,33 @@ class View:
         DataError
             If a row does not fit the schema. None is added then.
         """
-        self._input(name).insert(rows)
+        self._n_uses += 1
+        try:
+            self._has_staged = True
+            self._input(name).insert(rows)
+        finally:
+            self._n_uses -= 1
 
     def delete(self, name: str, rows: Any) -> None:
         """Remove each row once; raises as `insert` does, and of an `AppendInput`."""
-        self._input(name).delete(rows)
+        self._n_uses += 1
+        try:
+            self._has_staged = True
+            self._input(name).delete(rows)
+        finally:
+            self._n_uses -= 1
 
     def update(self, name: str, changes: Iterable[tuple[Any, int]]) -> None:
         """Add each row as often as the diff beside it says, or remove it where it is below 0.
 
         Raises as `insert` does.
         """
-        self._input(name).update(changes)
+        self._n_uses += 1
+        try:
+            self._has_staged = True
+            self._input(name).update(changes)
+        finally:
+            self._n_uses -= 1
 
     def upsert(self, name: str, rows: Any) -> None:
         """Have each row in the place of that of its key, in an input that is an `UpsertInput`.
@@ -206,11 +240,21 @@ class View:
         DataError
             If a row does not fit the schema. None is there then.
         """
-        self._upsert_handle(name).upsert(rows)
+        self._n_uses += 1
+        try:
+            self._has_staged = True
+            self._upsert_handle(name).upsert(rows)
+        finally:
+            self._n_uses -= 1
 
     def remove(self, name: str, keys: Iterable[Any]) -> None:
         """Have no rows of these keys, each a value or a tuple of several; raises as `upsert`."""
-        self._upsert_handle(name).remove(keys)
+        self._n_uses += 1
+        try:
+            self._has_staged = True
+            self._upsert_handle(name).remove(keys)
+        finally:
+            self._n_uses -= 1
 
     def advance(self, **clocks: Any) -> Any:
         """End the epoch: what changed of the result by it, as `Changes`; of several a dict.
@@ -228,13 +272,20 @@ class View:
         DataError
             If it is no value of the clock's type.
         """
-        if clocks:
-            self._set(clocks)
-        self._epoch += 1
-        for input_ in self._all:
-            input_.advance_to(self._epoch)
-        self._worker.step_while(partial(self._probe.less_than, self._epoch))
-        changes = {name: result.take() for name, result in self._results.items()}
+        self._n_uses += 1
+        try:
+            if clocks:
+                self._set(clocks)
+            self._has_staged = False
+            self._epoch += 1
+            for input_ in self._all:
+                input_.advance_to(self._epoch)
+            self._worker.step_while(partial(self._probe.less_than, self._epoch))
+            changes = {name: result.take() for name, result in self._results.items()}
+        finally:
+            self._n_uses -= 1
+        if SWEEPS.is_due:
+            SWEEPS.advance()
         return changes[_RESULT] if self._is_single else changes
 
     def idle(self, seconds: float | None = None) -> bool:
@@ -346,13 +397,63 @@ class View:
 
     def close(self) -> None:
         """End the dataflow. Closing twice is closing once."""
-        for input_ in self._all:
-            input_.close()
+        self._n_uses += 1
         try:
+            for input_ in self._all:
+                input_.close()
             self._worker.finish()
         finally:
+            self._n_uses -= 1
+            self._is_over = True
             self._worker.close()
             self._closers.close()
+
+    # Of texts; see `containers/text_sweep.py`.
+
+    def refuses_sweep(self) -> str:
+        """Why it cannot be said now which texts are held here; empty if it can."""
+        if self._texts_held.unsaid:
+            return (
+                f"a view has operators that do not say which texts they keep: "
+                f"{', '.join(self._texts_held.unsaid)}"
+            )
+        if self._n_uses:
+            return "a view is at work"
+        if self._is_over:
+            return ""
+        if self._has_staged:
+            return "what was given to a view waits for its next epoch"
+        try:
+            # A step, as it fails if one has before; more for results that are not waited for.
+            for _ in range(_MOST_STEPS):
+                self._worker.step()
+                if not self._worker.has_work:
+                    break
+        except Exception:  # noqa: BLE001  (of whatever an operator may raise)
+            # No operator runs any more. The next call of `advance` raises it.
+            self._is_over = True
+            return ""
+        n_held = 0
+        for _, place, time, count in self._worker.outstanding():
+            if place.endswith("of 'outside' [0]") or place in self._texts_held.waiting:
+                continue
+            if time != self._epoch or not place.startswith("output "):
+                return f"a view has not come to the end of its epoch: {place} is at {time}"
+            n_held += count
+        # Of each input the one that it sends with, and no other.
+        if n_held != len(self._all):
+            return "operators of a view hold capabilities for its next epoch"
+        return ""
+
+    def held_texts(self) -> list[Held]:
+        """Which texts are held here, between two epochs."""
+        held: list[Held] = [(self._constants, (0,))]
+        for result in self._results.values():
+            held += result.held_texts()
+        if not self._is_over:
+            for holding in self._texts_held.holdings:
+                held += holding()
+        return held
 
     def __enter__(self) -> View:
         return self
@@ -445,6 +546,12 @@ class _Result:
     def n_updates(self) -> int:
         """How many are kept."""
         return self._n_late + self._kept.n_updates
+
+    def held_texts(self) -> list[Held]:
+        """All of them, and those that were not taken."""
+        self._catch_up()  # what came and went among the late ones is gone
+        texts = self._schema.texts
+        return [(rows, texts) for rows in (*self._new, *self._kept.rows)]
 
     def _catch_up(self) -> None:
         rows = consolidate_all(self._late) if self._late else self._none

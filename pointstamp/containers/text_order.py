@@ -7,7 +7,8 @@ first comes. A label is never changed, since it is in words that are kept. Where
 left between two, a text gets that of the one before it; both are *shared* from then on,
 and what is kept of such texts has to be compared by bytes.
 
-Labels are those of a process, as numbers are, and stay as long.
+Labels are those of a process, as numbers are. One whose text is freed (`text_sweep.py`) stays for
+a while, beside the text, as others were put around it; it is that text's again if that comes again.
 
 Source: order maintenance by labels is Dietz and Sleator's "Two algorithms for maintaining order
 in a list", there with labels that are changed.
@@ -20,6 +21,7 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from itertools import groupby
 from math import isqrt
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +44,8 @@ _AT_ONCE = 8
 _MOST_RUNS = 32
 _MANY = 8
 _FEW = 2
+_FEWEST_FREED = 1_024
+"""Texts that were freed are left where they are until there are more, and as many as others."""
 
 
 class TextOrder:
@@ -68,6 +72,10 @@ class TextOrder:
         self._shared = np.zeros(0, np.bool_)
         self._alike: dict[bytes, list[bytes]] = defaultdict(list)
         """By their first bytes: the longer texts that have a label, in order."""
+        self._freed: dict[bytes, tuple[int, bool]] = {}
+        """Label, and whether it is shared, of those among them that were freed."""
+        self._n_labels = 0
+        """How many texts have a label, with those."""
         self._runs: dict[tuple[bytes, bool], int] = {}
         """Of some of the last texts that came, and whether greater or less ones went on from there:
         how many times in a row."""
@@ -98,6 +106,33 @@ class TextOrder:
         shared[known] = self._shared[numbers[known]]
         return shared
 
+    def free(self, numbers: list[int]) -> tuple[list[int], list[Any]]:
+        """Free texts in the dictionary, as its `free` does, and what is kept of them here."""
+        with self._lock:
+            freed, values = self._dictionary.free(numbers)
+            places = np.array(freed, np.int64)
+            places = places[places < len(self._known)]
+            labelled = set(places[self._known[places]].tolist())
+            self._known[places] = False
+            for number, value in zip(freed, values, strict=True):
+                if number in labelled:
+                    self._freed[value] = int(self._labels[number]), bool(self._shared[number])
+            self._shared[places] = False
+            if len(self._freed) > max(_FEWEST_FREED, self._n_labels // 2):
+                self._forget_freed()
+            return freed, values
+
+    def _forget_freed(self) -> None:
+        """Leave out the texts that were freed."""
+        for beginning in {text[:_N_BYTES] for text in self._freed}:
+            left = [text for text in self._alike[beginning] if text not in self._freed]
+            if left:
+                self._alike[beginning] = left
+            else:
+                del self._alike[beginning]
+        self._n_labels -= len(self._freed)
+        self._freed.clear()
+
     def _labels_of(self, numbers: Ints) -> Ints:
         """The labels of long texts, distinct and in the order of their numbers."""
         with self._lock:
@@ -105,11 +140,26 @@ class TextOrder:
             new = numbers[~self._known[numbers]]
             if len(new):
                 self._known[new] = True
-                by_beginning = sorted(self._dictionary.values(new.tolist()))
+                texts_of_new = self._dictionary.values(new.tolist())
+                if self._freed:
+                    texts_of_new = self._without_labelled(new.tolist(), texts_of_new)
+                self._n_labels += len(texts_of_new)
+                by_beginning = sorted(texts_of_new)
                 for beginning, texts in groupby(by_beginning, lambda text: text[:_N_BYTES]):
                     self._enter(beginning, list(texts))
             labels: Ints = self._labels[numbers]
             return labels
+
+    def _without_labelled(self, numbers: list[int], texts: list[bytes]) -> list[bytes]:
+        """Those that have no label; others were freed, and have theirs again."""
+        new = []
+        for number, text in zip(numbers, texts, strict=True):
+            label = self._freed.pop(text, None)
+            if label is None:
+                new.append(text)
+            else:
+                self._labels[number], self._shared[number] = label
+        return new
 
     def _enter(self, beginning: bytes, new: list[bytes]) -> None:
         """Give texts labels that begin alike, are in order, and have none."""
@@ -131,7 +181,11 @@ class TextOrder:
         if step == 0:
             self._labels[numbers] = low
             self._shared[numbers] = True
-            self._shared[self._dictionary.numbers(before)] = True
+            for text in before:
+                if text in self._freed:
+                    self._freed[text] = low, True
+                else:
+                    self._shared[self._dictionary.number(text)] = True
             return
         if not before or not behind:
             step = min(step, max(step >> _AT_ONCE, _APART))
@@ -158,7 +212,8 @@ class TextOrder:
             del self._runs[next(iter(self._runs))]
 
     def _label_of(self, text: bytes) -> int:
-        return int(self._labels[self._dictionary.number(text)])
+        freed = self._freed.get(text)
+        return int(self._labels[self._dictionary.number(text)]) if freed is None else freed[0]
 
     def _grow(self, n: int) -> None:
         """New arrays where they are too short: others may be reading those that are there."""

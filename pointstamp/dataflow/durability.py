@@ -11,10 +11,11 @@ or keep nothing from epoch to epoch, or refuse.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.alignment import EpochAligner, Epochs, HandOut
+from pointstamp.dataflow.texts_held import Holding, TextsHeld
 from pointstamp.errors import BuildError, InternalError, UndeclaredStateError
 from pointstamp.progress.timestamp import Int, Timestamp
 
@@ -117,6 +118,8 @@ class OperatorState:
         The operator's name, with the scopes around it.
     make_aligner : callable
         Puts a aligner before the operator.
+    texts : TextsHeld, optional
+        Is given what the operator says of the texts that it keeps.
     """
 
     def __init__(
@@ -124,7 +127,10 @@ class OperatorState:
         durable_state: DataflowState | None,
         operator: str,
         make_aligner: Callable[[], EpochAligner],
+        texts: TextsHeld | None = None,
     ) -> None:
+        self._texts = texts
+        self._are_texts_said = False
         self.durable_state = durable_state
         self._operator = operator
         self._make_aligner = make_aligner
@@ -153,6 +159,22 @@ class OperatorState:
             raise UndeclaredStateError(
                 f"operator {self._operator!r} cannot be in a durable dataflow: {why}"
             )
+
+    def holds_no_texts(self) -> None:
+        """Say that no numbers of texts are kept but of times that are not complete."""
+        self._are_texts_said = True
+
+    def holds_texts(self, holding: Holding, waiting: Sequence[str] = ()) -> None:
+        """Say which numbers of texts are kept; see `TextsHeld`."""
+        self._are_texts_said = True
+        if self._texts is not None:
+            self._texts.holdings.append(holding)
+            self._texts.waiting.update(waiting)
+
+    def end_building(self) -> None:
+        """Note if nothing was said of texts."""
+        if self._texts is not None and not self._are_texts_said:
+            self._texts.unsaid.append(self._operator)
 
     def check_said(self) -> None:
         """Raise if an operator with code of the user's has not said what it keeps.

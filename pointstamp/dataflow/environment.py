@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
+from pointstamp.containers.text_users import TextUser
 from pointstamp.dataflow.backpressure import Backpressure, InFlight
 from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
 from pointstamp.dataflow.collector import collector_off
@@ -22,6 +23,7 @@ from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.idle_work import IdleWork
 from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import Logger
+from pointstamp.dataflow.texts_held import TextsHeld
 from pointstamp.progress.change_batch import ChangeBatch
 
 if TYPE_CHECKING:
@@ -131,6 +133,10 @@ class Environment:
     """Of the dataflow that is being built: what holds its sources back; None without a limit."""
     log: Logger | None = None
     """Where what is being built logs what it does; None: nowhere."""
+    texts: TextUser = field(default_factory=TextUser)
+    """Says that operators may hold numbers of texts."""
+    texts_held: TextsHeld | None = None
+    """Is given what operators say of those, of a worker that is asked for it."""
     idle: IdleWork = field(init=False)
     """What can wait until the worker has nothing else to do."""
     _event_loop: EventLoop | None = None
@@ -243,7 +249,8 @@ class Environment:
         return self._event_loop
 
     def close(self) -> None:
-        """End the event loop, if there is one."""
+        """End the event loop, if there is one; no operator holds anything any more."""
+        self.texts.end()
         if self._event_loop is not None:
             self._event_loop.close()
             self._event_loop = None

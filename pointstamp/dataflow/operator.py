@@ -351,7 +351,10 @@ class OperatorBuilder(Generic[S]):
         """Per input: how many outputs there were before it."""
         self._queues: list[Any] = []
         self.states = OperatorState(
-            scope.environment.durable_state, scope.path_of(self._node), self._make_aligner
+            scope.environment.durable_state,
+            scope.path_of(self._node),
+            self._make_aligner,
+            scope.environment.texts_held,
         )
         """What the operator declares of what it keeps."""
 
@@ -478,6 +481,7 @@ class OperatorBuilder(Generic[S]):
         )
         if self.states.durable_state is not None and _has_to_say(code or make_logic):
             self.states.check_said()
+        self.states.end_building()
         for capabilities in operator.capabilities:
             # The initial capabilities are known to all; only what changes is reported.
             if operator.initial[capabilities.output]:

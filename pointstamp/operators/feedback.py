@@ -48,6 +48,7 @@ class Loop:
         self.name = name
         self._summary = summary
         self._builder = OperatorBuilder(scope, name)
+        self._builder.states.holds_no_texts()
         self.remedy = "call connect(stream) on its handle"
         """What to do where it was never connected."""
         self.connected = False

@@ -120,6 +120,7 @@ def probe_with(
 ) -> None:
     """Let `probe` watch the end of `stream`, and call `on_batch(time, batch)` with what comes."""
     builder = OperatorBuilder(stream.scope, name)
+    builder.states.holds_no_texts()  # `on_batch` is the library's, and says itself what it keeps
     builder.new_input(stream, Pipeline(), Interest.ALWAYS)
     builder.set_role("probe")
     (counts,) = builder.frontiers

@@ -149,6 +149,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         """
         builder = OperatorBuilder(self, name)
         builder.set_role("input")
+        builder.states.holds_no_texts()
         stream = builder.new_output()
         handles: list[InputHandle] = []
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def concatenate(streams: Sequence[StreamCore[Any]], name: str = "Concatenate") -> Stream[Any]:
     """See `Scope.concatenate`."""
     builder = OperatorBuilder(streams[0].scope, name)
+    builder.states.holds_no_texts()
     for stream in streams:
         builder.new_input(stream, Pipeline(), Interest.NEVER)
     result: Stream[Any] = builder.new_output(initial=False)

@@ -28,10 +28,20 @@ PIPELINE = Pipeline()
 
 
 def transform(
-    stream: StreamCore[Any], name: str, function: Callable[[Any, Any], Any], pact: Pact = PIPELINE
+    stream: StreamCore[Any],
+    name: str,
+    function: Callable[[Any, Any], Any],
+    pact: Pact = PIPELINE,
+    *,
+    of_updates: bool = False,
 ) -> Stream[Any]:
-    """Replace every batch by `function(time, batch)`, or by nothing where it is None."""
+    """Replace every batch by `function(time, batch)`, or by nothing where it is None.
+
+    of_updates : whether the function is one of collections, which keep nothing of a batch
+    """
     builder = OperatorBuilder(stream.scope, name)
+    if of_updates:
+        builder.states.holds_no_texts()
     builder.new_input(stream, pact, Interest.NEVER)
     result: Stream[Any] = builder.new_output(initial=False)
 
@@ -40,12 +50,19 @@ def transform(
 
 
 def try_transform(
-    stream: StreamCore[Any], name: str, function: Callable[[Any, Any], Any], policy: ErrorPolicy
+    stream: StreamCore[Any],
+    name: str,
+    function: Callable[[Any, Any], Any],
+    policy: ErrorPolicy,
+    *,
+    of_updates: bool = False,
 ) -> Any:
     """The same where `function` is guarded by `policy`; what failed may be another stream."""
     if policy.raises:
-        return transform(stream, name, function)
+        return transform(stream, name, function, of_updates=of_updates)
     builder = OperatorBuilder(stream.scope, name)
+    if of_updates:
+        builder.states.holds_no_texts()
     builder.new_input(stream, PIPELINE, Interest.NEVER)
     result = builder.new_output(initial=False)
     failed = policy.new_output(builder)

@@ -19,6 +19,7 @@ from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_
 from pointstamp.collections.inputs import check_insertions
 from pointstamp.collections.schema import Schema
 from pointstamp.collections.upserts import EventForm
+from pointstamp.containers.text_users import TextUser
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import DataError, EpochError, InputError, StoppedError
 from pointstamp.service import protocol
@@ -115,6 +116,8 @@ class CollectionFeeds:
         new_upserts: NewUpserts = UpsertFeed,
     ) -> None:
         self.service = service
+        self._texts = TextUser()
+        """What is sent is in words for a moment, wherever that is."""
         self.by_name: dict[str, CollectionFeed | UpsertFeed | ClockFeed] = {}
         for name, schema in spec.collections.items():
             if name in spec.clocks:
@@ -226,6 +229,8 @@ class CollectionOutput:
 
     def __init__(self, service: Service, name: str, schema: Schema) -> None:
         self._service = service
+        self._texts = TextUser()
+        """What is added up is in words, until it is in `Changes`."""
         self.name = name
         self.schema = schema
         """Of its records."""

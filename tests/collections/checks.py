@@ -12,6 +12,7 @@ from pointstamp.collections import batch_merges, order
 from pointstamp.collections.view import View
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_order import TextOrder
+from pointstamp.containers.text_sweep import SWEEPS
 from pointstamp.operators import feedback
 from tests.collections import ordered_programs  # noqa: F401  (its steps are drawn, too)
 from tests.collections.programs import SCHEMA, Program
@@ -23,7 +24,7 @@ MERGES = [(4, 4_096, 64), (1, 0, 1), (4, 0, 1), (0, 4, 1)]
 
 def check_view(program: Program, memory_limit: int | None = None) -> None:
     """At each epoch a view's changes add up to what recomputing gives."""
-    with _limits(program):
+    with limits_of(program):
         _check_view(program, memory_limit)
 
 
@@ -47,20 +48,20 @@ def _check_view(program: Program, memory_limit: int | None) -> None:
 
 def check_workers(program: Program, workers: int, at_a_time: int, seed: int) -> None:
     """So do the updates of all workers, of which each changes its share."""
-    with _limits(program):
+    with limits_of(program):
         parts = ps.simulate(_run, program, at_a_time, workers=workers, seed=seed)
     found = [update for part in parts for update in part]
     assert _multisets(found, len(program.epochs)) == program.expected()
 
 
 @contextmanager
-def _limits(program: Program) -> Iterator[None]:
-    """Of every other program small ones.
+def limits_of(program: Program) -> Iterator[None]:
+    """Limits that a program runs with: of every other one small ones.
 
     Labels that texts share, batches that are merged at once, epochs one by one in loops.
     """
     is_small = len(program.steps) % 2
-    order.TEXT_ORDER = TextOrder(TEXTS, 1 if is_small else 1 << 62)
+    SWEEPS.order = order.TEXT_ORDER = TextOrder(TEXTS, 1 if is_small else 1 << 62)
     ahead, feedback.AHEAD = feedback.AHEAD, 1 if is_small else 100
     set_limits_of_loops(bool(is_small))
     try:

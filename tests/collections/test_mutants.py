@@ -45,6 +45,7 @@ from tests.collections.snapshot_mutants import (
     by_tables,
 )
 from tests.collections.spill_mutants import SPILL_MUTANTS, by_merges
+from tests.collections.sweep_mutants import SWEEP_MUTANTS, by_sweeps, by_swept_loops
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
 from tests.collections.time_mutants import TIME_MUTANTS, by_user_times
 from tests.collections.user_mutants import USER_MUTANTS, by_functions, by_nested
@@ -65,6 +66,7 @@ ALL = [
     *MERGE_MUTANTS,
     *APPROXIMATE_MUTANTS,
     *TIME_MUTANTS,
+    *SWEEP_MUTANTS,
 ]
 
 
@@ -90,7 +92,7 @@ HUNTS = [
     *(by_merges, by_records, by_records_of_workers, by_spines, by_series, by_traces),
     *(by_merged_times, by_totals, by_exact_sums, by_rounded_sums, by_lives_of_sums),
     by_quantiles_of_texts,
-    by_user_times,
+    *(by_user_times, by_sweeps, by_swept_loops),
 ]
 
 
