@@ -32,6 +32,7 @@ from pointstamp.collections.accumulators import (
     Answer,
     CountAccumulator,
     Flags,
+    HeldTexts,
     Ints,
     Parts,
     numbered_rows,
@@ -94,6 +95,10 @@ class ApproximateSum(Accumulator):
             self._upper[numbers], self._lower[numbers] = upper.view("f8"), lower.view("f8")
         else:
             self._others.update(zip(numbers.tolist(), words.tolist(), strict=True))
+
+    def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
+        """None: numbers alone are kept."""
+        return ()
 
     def grow(self, n: int) -> None:
         """Of 0."""

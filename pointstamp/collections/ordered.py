@@ -254,8 +254,10 @@ class Quantile(Accumulator):
         self.add(numbers, keys, words[:, 0], diffs)
 
     def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
-        """The keys of the values, which are numbers."""
-        return [(rows, texts) for rows in (*self._upward.rows, *self._downward.rows)]
+        """The values upward, with their words in order; those downward are the same."""
+        key_texts = [place for place in texts if place < self._n_key]
+        in_order = (*key_texts, *self._order.texts)
+        return [(rows, in_order) for rows in self._upward.rows]
 
     def grow(self, n: int) -> None:
         """Of no values."""

@@ -1,6 +1,14 @@
 from pointstamp.containers.updates cimport Updates
 
 
+cdef class _Uses:
+    cdef object _lock
+    cdef Py_ssize_t _n
+
+    cpdef bint keep_off(self) except -1
+    cpdef let_in(self)
+
+
 cdef class _Result:
     cdef object _schema
     cdef list _new

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from os import PathLike
+from threading import RLock
 from time import monotonic
 from typing import Any
 
@@ -103,8 +104,7 @@ class View:
         self._worker = Worker(SingleCommunicator())
         self._texts_held = TextsHeld()
         self._worker.environment.texts_held = self._texts_held
-        self._n_uses = 0
-        """How many calls are under way that change it; one in another counts, too."""
+        self._uses = _Uses()
         self._has_staged = False
         """Whether something may have come in since the last epoch."""
         self._is_over = False
@@ -200,33 +200,24 @@ class View:
         DataError
             If a row does not fit the schema. None is added then.
         """
-        self._n_uses += 1
-        try:
+        with self._uses:
             self._has_staged = True
             self._input(name).insert(rows)
-        finally:
-            self._n_uses -= 1
 
     def delete(self, name: str, rows: Any) -> None:
         """Remove each row once; raises as `insert` does, and of an `AppendInput`."""
-        self._n_uses += 1
-        try:
+        with self._uses:
             self._has_staged = True
             self._input(name).delete(rows)
-        finally:
-            self._n_uses -= 1
 
     def update(self, name: str, changes: Iterable[tuple[Any, int]]) -> None:
         """Add each row as often as the diff beside it says, or remove it where it is below 0.
 
         Raises as `insert` does.
         """
-        self._n_uses += 1
-        try:
+        with self._uses:
             self._has_staged = True
             self._input(name).update(changes)
-        finally:
-            self._n_uses -= 1
 
     def upsert(self, name: str, rows: Any) -> None:
         """Have each row in the place of that of its key, in an input that is an `UpsertInput`.
@@ -240,21 +231,15 @@ class View:
         DataError
             If a row does not fit the schema. None is there then.
         """
-        self._n_uses += 1
-        try:
+        with self._uses:
             self._has_staged = True
             self._upsert_handle(name).upsert(rows)
-        finally:
-            self._n_uses -= 1
 
     def remove(self, name: str, keys: Iterable[Any]) -> None:
         """Have no rows of these keys, each a value or a tuple of several; raises as `upsert`."""
-        self._n_uses += 1
-        try:
+        with self._uses:
             self._has_staged = True
             self._upsert_handle(name).remove(keys)
-        finally:
-            self._n_uses -= 1
 
     def advance(self, **clocks: Any) -> Any:
         """End the epoch: what changed of the result by it, as `Changes`; of several a dict.
@@ -272,8 +257,7 @@ class View:
         DataError
             If it is no value of the clock's type.
         """
-        self._n_uses += 1
-        try:
+        with self._uses:
             if clocks:
                 self._set(clocks)
             self._has_staged = False
@@ -282,8 +266,6 @@ class View:
                 input_.advance_to(self._epoch)
             self._worker.step_while(partial(self._probe.less_than, self._epoch))
             changes = {name: result.take() for name, result in self._results.items()}
-        finally:
-            self._n_uses -= 1
         if SWEEPS.is_due:
             SWEEPS.advance()
         return changes[_RESULT] if self._is_single else changes
@@ -316,9 +298,10 @@ class View:
         """
         work = self._worker.environment.idle
         until_s = None if seconds is None else monotonic() + seconds
-        while work.run():
-            if until_s is not None and monotonic() >= until_s:
-                return len(work) > 0
+        with self._uses:
+            while work.run():
+                if until_s is not None and monotonic() >= until_s:
+                    return len(work) > 0
         return False
 
     def snapshot(self, name: str | None = None) -> CollectionSnapshot:
@@ -340,7 +323,8 @@ class View:
             (name,) = self._results
         if name not in self._results:
             raise InputError(f"there is no result {name!r}; there are {list(self._results)}")
-        return self._results[name].snapshot(name)
+        with self._uses:
+            return self._results[name].snapshot(name)
 
     def stats(self, name: str | None = None) -> CollectionStats:
         """How much is arranged, in all and by what is arranged and its key.
@@ -397,18 +381,25 @@ class View:
 
     def close(self) -> None:
         """End the dataflow. Closing twice is closing once."""
-        self._n_uses += 1
-        try:
-            for input_ in self._all:
-                input_.close()
-            self._worker.finish()
-        finally:
-            self._n_uses -= 1
-            self._is_over = True
-            self._worker.close()
-            self._closers.close()
+        with self._uses:
+            try:
+                for input_ in self._all:
+                    input_.close()
+                self._worker.finish()
+            finally:
+                self._is_over = True
+                self._worker.close()
+                self._closers.close()
 
     # Of texts; see `containers/text_sweep.py`.
+
+    def holds_still(self) -> bool:
+        """Keep threads from changing it, if none is at it now; whether none is."""
+        return self._uses.keep_off()
+
+    def goes_on(self) -> None:
+        """Let them change it again."""
+        self._uses.let_in()
 
     def refuses_sweep(self) -> str:
         """Why it cannot be said now which texts are held here; empty if it can."""
@@ -417,8 +408,6 @@ class View:
                 f"a view has operators that do not say which texts they keep: "
                 f"{', '.join(self._texts_held.unsaid)}"
             )
-        if self._n_uses:
-            return "a view is at work"
         if self._is_over:
             return ""
         if self._has_staged:
@@ -500,6 +489,38 @@ class View:
                 f"there is no input of upserts {name!r}; there are {list(self._upserts)}"
             )
         return self._upserts[name]
+
+
+class _Uses:
+    """The calls under way that change a view: of one thread at a time."""
+
+    __slots__ = ("_lock", "_n")
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._n = 0
+        """One in another counts, too."""
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._n += 1
+
+    def __exit__(self, *exception: object) -> None:
+        self._n -= 1
+        self._lock.release()
+
+    def keep_off(self) -> bool:
+        """Have none begin, if there is none now; whether there is none."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        if self._n:
+            self._lock.release()
+            return False
+        return True
+
+    def let_in(self) -> None:
+        """Have some begin again."""
+        self._lock.release()
 
 
 class _Result:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
@@ -65,6 +65,12 @@ class TextResult(Protocol):
 
 class TextHolder(Protocol):
     """What holds numbers of texts, and can say which."""
+
+    def holds_still(self) -> bool:
+        """Keep other threads from changing it, if none is at it now; whether none is."""
+
+    def goes_on(self) -> None:
+        """Let them change it again."""
 
     def refuses_sweep(self) -> str:
         """Why it cannot say what it holds, now or ever; empty if it can."""
@@ -196,24 +202,27 @@ class TextSweeps:
 
     def _begin(self) -> bool:
         """Begin a sweep, if nothing refuses; whether it has begun."""
-        self._refused = self._why_not()
-        if self._refused:
-            return False
-        # First, so that what is asked for from here on is marked, also by other threads. What
-        # one of them has asked for before is on its way, or in its holder by now.
-        marks = self._dictionary.begin_marking()
-        held: list[Held] = []
-        holders = list(self._holders.values())
-        self._refused = next(filter(None, (one.refuses_sweep() for one in holders)), "")
-        if self._refused or self._n_uses:
-            self._dictionary.end_marking()
-            return False
-        for holder in [*holders, *self._results.values()]:
-            held += holder.held_texts()
+        with ExitStack() as still:
+            holders = list(self._holders.values())
+            self._refused = self._why_not(holders, still)
+            if self._refused:
+                return False
+            # First, so that what is asked for from here on is marked, also by other threads. What
+            # one of them has asked for before is on its way, or in its holder by now.
+            marks = self._dictionary.begin_marking()
+            are_new = set(map(id, self._holders.values())) - set(map(id, holders))
+            if are_new or self._n_uses or n_users():
+                self._refused = "results are being read from elsewhere, or a view is new"
+                self._dictionary.end_marking()
+                return False
+            held: list[Held] = []
+            for holder in [*holders, *self._results.values()]:
+                held += holder.held_texts()
         self._work = self._pieces(marks, held)
         return True
 
-    def _why_not(self) -> str:
+    def _why_not(self, holders: list[TextHolder], still: ExitStack) -> str:
+        """Why no sweep can begin; if one can, all holders are kept as they are by `still`."""
         if n := n_users():
             return (
                 f"{n} workers in this process, or clients of services, are of no view, and do not "
@@ -221,7 +230,13 @@ class TextSweeps:
             )
         if self._n_uses:
             return "results are being read from elsewhere"
-        return next(filter(None, (one.refuses_sweep() for one in list(self._holders.values()))), "")
+        for holder in holders:
+            if not holder.holds_still():
+                return "a view is at work"
+            still.callback(holder.goes_on)
+            if why_not := holder.refuses_sweep():
+                return why_not
+        return ""
 
     def _pieces(self, marks: npt.NDArray[np.bool_], held: list[Held]) -> Iterator[int]:
         """Mark and free by pieces; what each has cost, in words marked."""

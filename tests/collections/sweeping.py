@@ -109,6 +109,16 @@ ALONE: dict[str, Callable[..., Any]] = {
     "most frequent": lambda scope, t: (
         t.group_by("k").agg(most=ps.mode("t")).select("k", n=col("most").length())
     ),
+    "in the middle": lambda scope, t: (
+        t.group_by("k").agg(middle=ps.median("t")).select("k", n=col("middle").length())
+    ),
+    "rounded": lambda scope, t: (
+        t.select("t", x=col("k").cast("double"))
+        .group_by("t")
+        .agg(x=ps.sum("x", approximate=True))
+        .group_by("x")
+        .count()
+    ),
     "different": lambda scope, t: t.group_by("k").agg(n=ps.count_distinct("t")),
     "collected": lambda scope, t: (
         t.group_by("k").agg(all=ps.collect_list("t")).group_by("k").count()

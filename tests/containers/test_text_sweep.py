@@ -21,11 +21,21 @@ class Holder:
     def __init__(self, numbers: Iterable[int] = (), why_not: str = "") -> None:
         self.rows = np.array([[number, 1] for number in numbers], np.int64).reshape(-1, 2)
         self.why_not = why_not
+        self.is_at_work = False
+        self.is_still = False
+
+    def holds_still(self) -> bool:
+        self.is_still = not self.is_at_work
+        return self.is_still
+
+    def goes_on(self) -> None:
+        self.is_still = False
 
     def refuses_sweep(self) -> str:
         return self.why_not
 
     def held_texts(self) -> list[Held]:
+        assert self.is_still
         return [(self.rows, (0,))]
 
 
@@ -201,3 +211,20 @@ def test_no_piece_is_longer_than_it_should_be(dictionary: Dictionary, sweeps: Te
         n_before = len(dictionary)
     assert n_pieces > 400
     assert len(dictionary) == 2_501
+
+
+def test_holders_are_asked_while_they_are_still_and_let_go(
+    dictionary: Dictionary, sweeps: TextSweeps
+) -> None:
+    one, other = Holder(dictionary.numbers([b"one"])), Holder(dictionary.numbers([b"other"]))
+    sweeps.add_holder(one)
+    sweeps.add_holder(other)
+    other.is_at_work = True
+    sweeps.advance()
+    assert sweeps.stats().refused == "a view is at work"
+    assert not one.is_still
+    other.is_at_work = False
+    sweeps.advance()
+    assert sweeps.stats().refused == ""
+    assert not one.is_still
+    assert not other.is_still
