@@ -296,8 +296,8 @@ LOOP_MUTANTS = [
         [
             (
                 "What waits to enter a loop is let go of.",
-                "self._waiting.append((capability, port, batch))",
-                "capability.drop()",
+                "self._waiting[place][1].append(batch)",
+                "self._waiting[place][0].drop()",
             ),
             (
                 "What waits enters by the first way in.",

@@ -267,8 +267,8 @@ ORDERED_MUTANTS = [
             ),
             (
                 "The text before does not know that it shares its label.",
-                "self._shared[self._dictionary.numbers(before)] = True",
-                "self._shared[self._dictionary.numbers(before)] = False",
+                "self._shared[self._dictionary.number(text)] = True",
+                "self._shared[self._dictionary.number(text)] = False",
                 62,
             ),
             (

@@ -80,8 +80,8 @@ POLICY_MUTANTS = [
         [
             (
                 "It is looked at before an epoch is complete.",
-                'transform(collection.consolidate(name=f"{name}Changes").stream, name, look)',
-                "transform(collection.stream, name, look)",
+                'collection.consolidate(name=f"{name}Changes").stream, name, look, of_updates',
+                "collection.stream, name, look, of_updates",
             ),
             (
                 "The other collection is added.",
