@@ -94,8 +94,8 @@ SWEEP_MUTANTS = [
             ),
             (
                 "Only the oldest view is asked.",
-                "holders = list(self._holders.values())",
-                "holders = list(self._holders.values())[:1]",
+                "for holder in [*holders, *self._results.values()]:",
+                "for holder in [*holders[:1], *self._results.values()]:",
             ),
         ],
     ),
