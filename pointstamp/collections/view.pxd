@@ -3,6 +3,8 @@ from pointstamp.containers.updates cimport Updates
 
 cdef class _Uses:
     cdef object _lock
+    cdef object _acquire
+    cdef object _release
     cdef Py_ssize_t _n
 
     cpdef bint keep_off(self) except -1

@@ -105,6 +105,8 @@ class View:
         self._texts_held = TextsHeld()
         self._worker.environment.texts_held = self._texts_held
         self._uses = _Uses()
+        self._n_entered = -1
+        """How many texts there had been at the end of the last epoch."""
         self._has_staged = False
         """Whether something may have come in since the last epoch."""
         self._is_over = False
@@ -266,7 +268,8 @@ class View:
                 input_.advance_to(self._epoch)
             self._worker.step_while(partial(self._probe.less_than, self._epoch))
             changes = {name: result.take() for name, result in self._results.items()}
-        if SWEEPS.is_due:
+        if SWEEPS.is_awake or TEXTS.n_entered != self._n_entered:
+            self._n_entered = TEXTS.n_entered
             SWEEPS.advance()
         return changes[_RESULT] if self._is_single else changes
 
@@ -494,20 +497,22 @@ class View:
 class _Uses:
     """The calls under way that change a view: of one thread at a time."""
 
-    __slots__ = ("_lock", "_n")
+    __slots__ = ("_acquire", "_lock", "_n", "_release")
 
     def __init__(self) -> None:
         self._lock = RLock()
+        # Bound once, as they are called with each change.
+        self._acquire, self._release = self._lock.acquire, self._lock.release
         self._n = 0
         """One in another counts, too."""
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self._acquire()
         self._n += 1
 
     def __exit__(self, *exception: object) -> None:
         self._n -= 1
-        self._lock.release()
+        self._release()
 
     def keep_off(self) -> bool:
         """Have none begin, if there is none now; whether there is none."""

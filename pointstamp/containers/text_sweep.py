@@ -1,8 +1,8 @@
 """The sweep of the dictionary: frees the entries that nothing names, and has numbers used again.
 
-A sweep begins when there are more than twice as many entries as the last one left, and some more.
-It *marks* what is named and then frees the rest, both by pieces that go with what comes, so that
-nothing waits for the whole of it.
+A sweep begins when there are half as many entries again as the last one left, and some more. It
+*marks* what is named and then frees the rest, both by pieces that go with what comes, so that
+nothing waits for the whole of it, and that it is over before there are twice as many.
 
 Theory of operation: snapshot at the beginning. At that moment each holder says in which arrays
 the numbers are that it keeps; nothing may be on its way between holders then. What is named later
@@ -41,7 +41,7 @@ Held = tuple[npt.NDArray[np.int64], tuple[int, ...]]
 """Rows that do not change any more, and which of their words are numbers of texts."""
 
 SPARE = 65_536
-"""So many entries more than twice those in use may be there before a sweep begins."""
+"""So many entries more than twice those in use may be there when a sweep is over."""
 
 PIECE = 32_768
 """A piece marks so many words, which takes about 50 us, or frees what takes as long."""
@@ -104,6 +104,8 @@ class TextSweeps:
         See `PIECE`.
     order : TextOrder
         Where texts have labels.
+    is_awake : bool
+        Whether there may be something to do although no value was entered since the last piece.
     reuses : bool
         Whether numbers that were freed are used again. If not, what is overlooked is always seen.
     """
@@ -118,12 +120,13 @@ class TextSweeps:
         self._numbers = count()
         self._n_uses = 0
         self._work: Iterator[int] | None = None
+        self.is_awake = False
         self._last: list[int] = []
         """The numbers that the last sweep freed."""
         self._used = 0
         self._n_sweeps = 0
-        self._n_marked = 0
-        """How many words the last sweep looked at."""
+        self._per_new = 0.0
+        """How many words to mark, or what takes as long, for each value that is entered."""
         self._n_before = 0
         """How many values had been entered at the last piece."""
         self._refused = ""
@@ -158,7 +161,7 @@ class TextSweeps:
     @property
     def is_due(self) -> bool:
         """Whether there is something to do: a sweep goes on, or one should begin."""
-        return self._work is not None or (len(self._dictionary) > 2 * self._used + self.spare)
+        return self._work is not None or (2 * len(self._dictionary) > 3 * self._used + self.spare)
 
     def advance(self) -> None:
         """Do a piece, if one is due: larger if many entries came since the last; by any thread.
@@ -173,11 +176,8 @@ class TextSweeps:
                 if not self._begin():
                     return
                 self._n_before = n_entered
-            # Over before a quarter as many have come as may: those stay for this time.
             n_new, self._n_before = n_entered - self._n_before, n_entered
-            room = max(self._used + self.spare, 1)
-            per_new = 4 * (self._n_marked + FREE_COST * len(self._dictionary)) // room
-            self._spend(self.piece + n_new * per_new)
+            self._spend(self.piece + int(n_new * self._per_new))
         finally:
             self._lock.release()
 
@@ -199,6 +199,8 @@ class TextSweeps:
             self._dictionary.end_marking()
             raise
         self._work = None
+        # With less than none to spare one begins whenever it may.
+        self.is_awake = self.spare < 0
 
     def _begin(self) -> bool:
         """Begin a sweep, if nothing refuses; whether it has begun."""
@@ -219,6 +221,7 @@ class TextSweeps:
             for holder in [*holders, *self._results.values()]:
                 held += holder.held_texts()
         self._work = self._pieces(marks, held)
+        self.is_awake = True
         return True
 
     def _why_not(self, holders: list[TextHolder], still: ExitStack) -> str:
@@ -240,16 +243,20 @@ class TextSweeps:
 
     def _pieces(self, marks: npt.NDArray[np.bool_], held: list[Held]) -> Iterator[int]:
         """Mark and free by pieces; what each has cost, in words marked."""
-        self._n_marked = 0
+        # So many values may come until it is over; a third of them while it marks.
+        room = max((max(self._used, len(self._dictionary) // 2) + self.spare) // 2, 1)
+        n_words = sum(len(rows) * len(places) for rows, places in held)
+        self._per_new = 3 * (n_words + len(marks)) / room
         while held:
             rows, places = held.pop()
             for begin in range(0, len(rows) if places else 0, self.piece):
                 for place in places:
                     self._mark(marks, rows[begin : begin + self.piece, place])
                     yield min(self.piece, len(rows) - begin)
-            self._n_marked += len(rows) * len(places)
         dead = self._dictionary.unmarked()
         yield len(marks)
+        n_dead = max(len(self._dictionary) - int(np.count_nonzero(marks)), 0)
+        self._per_new = 1.5 * (FREE_COST * n_dead + LOOK_COST * len(dead)) / room
         freed: list[int] = []
         n_at_once = max(self.piece // FREE_COST, 1)
         for begin in range(0, len(dead), n_at_once):
