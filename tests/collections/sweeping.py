@@ -15,6 +15,7 @@ from typing import Any
 import pointstamp as ps
 from pointstamp import col
 from pointstamp.collections.view import View
+from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_sweep import SWEEPS, TextSweeps
 from pointstamp.containers.text_users import n_users
 from tests.collections.checks import limits_of
@@ -43,6 +44,9 @@ def sweeping(piece: int = WHOLE, reuses: bool = False) -> Iterator[TextSweeps]:
         SWEEPS.spare, SWEEPS.piece, SWEEPS.reuses = before
         SWEEPS.is_awake = SWEEPS.is_due
         SWEEPS.finish()
+        # Texts of other tests have numbers in the order in which they come.
+        SWEEPS._last.clear()
+        TEXTS._reusable.clear()
 
 
 def check_swept(program: Program, piece: int, reuses: bool) -> None:
