@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import networkx as nx
 import numpy as np
 import pyarrow as pa
@@ -257,6 +259,19 @@ def test_what_is_asked_wrongly_is_refused():
         graph.sssp("a")
     with pytest.raises(ColumnError, match="vertices have no column 'age'"):
         graph.filter_vertices("age > 3")
+
+
+@pytest.mark.parametrize(
+    ("ids", "end"),
+    [
+        ([datetime.date(2020, 1, 1)], datetime.datetime(2020, 1, 1, 12)),
+        ([True, False], 5),
+        ([1, 2], "02"),
+    ],
+)
+def test_an_end_that_would_change_to_be_an_id_is_refused(ids, end):
+    with pytest.raises(SchemaError, match=r"not all of these \S+ are any|lose data"):
+        Graph({"id": ids}, {"src": [end], "dst": [end]}).validate()
 
 
 def test_text_is_no_list_of_ids():
