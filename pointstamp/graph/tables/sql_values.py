@@ -207,7 +207,7 @@ def _remainder(left: Any, right: Any) -> Any:
     if all(map(pa.types.is_integer, kinds)):  # in integers: floats have 53 bits
         if pa.types.is_signed_integer(right.type):
             right = pc.abs(right)  # changes nothing, but the least integer divides by -1 to none
-        right = pc.if_else(pc.equal(right, 0), pa.scalar(None, right.type), right)
+        right = pc.if_else(pc.equal(right, pa.scalar(0)), pa.scalar(None, right.type), right)
         return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
     quotient = pc.trunc(_divide(left, right))
     return pc.subtract(_float(left), pc.multiply(quotient, right))
