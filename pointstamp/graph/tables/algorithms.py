@@ -89,9 +89,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
 
         They are in the order of `source_ids`, and all found in the same rounds.
         """
-        if not source_ids:
-            raise UsageError("personalized PageRank needs source_ids, one vertex or more")
-        sources = self._numbers(source_ids)
+        sources = self._numbers(_several(source_ids, "personalized PageRank needs source_ids"))
         return self._ranks(reset_probability, max_iter, None, sources, weight, "pageranks")
 
     def _ranks(
@@ -125,16 +123,18 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         """
         from pointstamp.graph.landmarks import DISTANCES, landmark_distances
 
-        landmarks = list(dict.fromkeys(landmarks))
-        if not landmarks:
-            raise UsageError("shortest_paths needs landmarks, one vertex or more")
-        numbers = tuple(self._numbers(landmarks))
+        several = _several(landmarks, "shortest_paths needs landmarks")
+        # By number: ids may be structs, which have no hash.
+        by_number: dict[int, Any] = {}
+        for number, landmark in zip(self._numbers(several), several, strict=True):
+            by_number.setdefault(number, landmark)
+        numbers = tuple(by_number)
 
         def build(edges: Edges, vertices: Edges) -> Stream[Any]:
             return landmark_distances(edges, numbers, vertices, directed=is_directed)
 
         kind = ValueColumn(DISTANCES, "distances", "distances")
-        return self._answered(VertexQuestion(build, kind, landmarks=tuple(landmarks)))
+        return self._answered(VertexQuestion(build, kind, landmarks=tuple(by_number.values())))
 
     def sssp(
         self, source_id: Any, weight: str | None = "weight", *, is_directed: bool = True
@@ -227,3 +227,13 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         build = partial(maximal_independent_set, seed=seed)
         kind = ValueColumn(SELECTED, "selected", "boolean")
         return self._answered(VertexQuestion(build, kind))
+
+
+def _several(ids: Sequence[Any] | None, needed: str) -> list[Any]:
+    """Ids as a list; text is one id, and no list of those that its characters would be."""
+    if isinstance(ids, str | bytes):
+        raise UsageError(f"{needed}, a list of ids, and {ids!r} is one: say [{ids!r}]")
+    found = [] if ids is None else list(ids)
+    if not found:
+        raise UsageError(f"{needed}, one vertex or more")
+    return found

@@ -15,7 +15,8 @@ appears once for each way to fill it, and so does one of edges that repeat.
 - `(a)-[e*1..3]->(c)` is a chain of one, two or three, a pattern of its own for each: what one has
   and another has not is null there, and `_hop`, `_pattern` and `_direction` say which it was. Where
   no direction is given, chains lead all one way or all the other.
-- `!(a)-[]->(b)` is no edge there. A vertex that is only in such parts is any vertex.
+- `!(a)-[]->(b)` is no edge there. A vertex that is only in such parts is any vertex; one without
+  a name is all of them: `!(a)-[]->()` is no edge from a to anywhere.
 - Parts that have nothing in common are combined, each match of the one with each of the other.
 
 Knows no graph, and not how matches are found. Source: the user guide of GraphFrames, "Motif
@@ -39,12 +40,21 @@ _EDGE = re.compile(
 )
 _SPACE = re.compile(r"\s*")
 
+ANYWHERE = -1
+"""Stands for the end of an edge that is not there, whatever vertex that would be."""
+
+OF_CHAINS = ("_hop", "_pattern", "_direction")
+"""The columns that say which chain of variable length a match has."""
+
 ElementKind = Literal["vertex", "edge"]
 
 
 @dataclass(frozen=True)
 class EdgeTerm:
-    """An edge between two vertices of a pattern, by their numbers; either way if `undirected`."""
+    """An edge between two vertices of a pattern, by their numbers; either way if `undirected`.
+
+    Of a term that must not be one number may be `ANYWHERE`.
+    """
 
     source: int
     target: int
@@ -129,6 +139,9 @@ def parse_elements(text: str) -> list[ElementPattern]:
             )
             pattern = _PatternBuilder(reader, [chain if p is one else p for p in parts]).pattern()
             shown = f"({one.source}){begin}-[{name}*{hop}]-{end}({one.target})"
+            for column, _, _ in pattern.columns:
+                if column in OF_CHAINS:
+                    reader.fail(f"{column!r} says what a chain is; give another name", one.at)
             found.append(replace(pattern, hop=hop, text=shown, direction=direction))
     return found
 
@@ -194,6 +207,8 @@ class _PatternReader:
         both_ways = bool(left) and bool(right)
         if part.absent and (name or star or both_ways):
             self.fail("an absent edge has no name, no length and one direction or none", at)
+        if part.absent and not (part.source or part.target):
+            self.fail("an absent edge needs a vertex with a name, at one end", part.at)
         if star is None:
             return part
         if not low or (dots and not high):
@@ -230,6 +245,8 @@ class _PatternBuilder:
         self._terms: list[EdgeTerm] = []
         self._absent: list[EdgeTerm] = []
         self._columns: dict[str, tuple[str, ElementKind, int]] = {}
+        self._inner: set[str] = set()
+        """The names of vertices inside chains."""
 
     def pattern(self) -> ElementPattern:
         for part in self._parts:
@@ -257,6 +274,12 @@ class _PatternBuilder:
             return
         inner = f"_{source}{target}" if source or target else ""
         between = [f"{inner}{i}" if inner else "" for i in range(1, part.low)]
+        taken = sorted(self._inner.intersection(between))
+        if taken:
+            # Two chains would have to meet there, which neither of them says.
+            problem = f"{taken[0]!r} is a vertex inside another chain; write this one as edges"
+            self._reader.fail(problem, part.at)
+        self._inner.update(filter(None, between))
         at = self._vertex(source, part.at)
         for i, following in enumerate([*between, target], 1):
             at = self._linked(part, at, following, f"_{name}{i}" if name else "", False)
@@ -264,18 +287,22 @@ class _PatternBuilder:
     def _edge(
         self, part: _PatternPart, source: str, target: str, name: str, undirected: bool
     ) -> None:
+        if part.absent:
+            begin, end = (self._vertex(v, part.at) if v else ANYWHERE for v in (source, target))
+            self._absent.append(EdgeTerm(begin, end, "", undirected))
+            return
         at = self._vertex(source, part.at)
         self._linked(part, at, target, name, undirected)
 
     def _linked(self, part: _PatternPart, at: int, target: str, name: str, undirected: bool) -> int:
-        if name and not part.absent:
+        if name:
             if name in self._columns:
                 problem = f"the name {name!r} is taken already; give each edge its own"
                 self._reader.fail(problem, part.at)
             self._columns[name] = (name, "edge", len(self._terms))
         other = self._vertex(target, part.at)
         term = EdgeTerm(at, other, name, undirected)
-        (self._absent if part.absent else self._terms).append(term)
+        self._terms.append(term)
         return other
 
     def _vertex(self, name: str, at: int) -> int:

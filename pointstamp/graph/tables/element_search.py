@@ -31,7 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pointstamp.errors import InternalError, PatternError
-from pointstamp.graph.tables.element_pattern import EdgeTerm, ElementPattern
+from pointstamp.graph.tables.element_pattern import ANYWHERE, EdgeTerm, ElementPattern
 from pointstamp.graph.tables.frame_columns import taken
 from pointstamp.graph.tables.numbered_graph import (
     PIECE,
@@ -99,6 +99,11 @@ def _column(kind: str, number: int) -> str:
     return f"{kind[0]}{number}"
 
 
+def _ends(term: EdgeTerm) -> list[str]:
+    """The columns of its ends, but for one that is anywhere."""
+    return [f"v{end}" for end in (term.source, term.target) if end != ANYWHERE]
+
+
 def _length(prefixes: Prefixes) -> int:
     return len(next(iter(prefixes.values())))
 
@@ -148,12 +153,21 @@ class _SearchSteps:
         return sum(map(last, self._through(self._steps[:-1], {})))
 
     def _through(self, steps: Sequence[Step], prefixes: Prefixes) -> Iterator[Prefixes]:
+        """What the last step makes; without recursion, because paths may have many steps."""
         if not steps:
             yield prefixes
             return
-        for piece in steps[0](prefixes):
-            if _length(piece):
-                yield from self._through(steps[1:], piece)
+        running = [steps[0](prefixes)]
+        while running:
+            piece = next(running[-1], None)
+            if piece is None:
+                running.pop()
+            elif not _length(piece):
+                continue
+            elif len(running) == len(steps):
+                yield piece
+            else:
+                running.append(steps[len(running)](piece))
 
     # Conditions.
 
@@ -215,7 +229,7 @@ class _SearchSteps:
         ready = [c for c in self._untested if self._needs(c) <= self._bound]
         self._untested = [c for c in self._untested if c not in ready]
         tests += [self._condition(condition) for condition in ready]
-        checked = [t for t in self._unchecked if {f"v{t.source}", f"v{t.target}"} <= self._bound]
+        checked = [t for t in self._unchecked if set(_ends(t)) <= self._bound]
         self._unchecked = [t for t in self._unchecked if t not in checked]
         return tests + [self._absence(term) for term in checked]
 
@@ -232,13 +246,18 @@ class _SearchSteps:
         return test
 
     def _absence(self, term: EdgeTerm) -> Callable[[Prefixes], Prefixes]:
-        lists = self._graph.lists((), False, term.undirected)
+        # Of an edge from or to anywhere, the one end that is bound has no list.
+        lists = self._graph.lists((), term.source == ANYWHERE, term.undirected)
+
+        def test_of_end(prefixes: Prefixes) -> Prefixes:
+            keys = prefixes[_ends(term)[0]]
+            return _taken(prefixes, lists.starts[keys] == lists.starts[keys + 1])
 
         def test(prefixes: Prefixes) -> Prefixes:
             begins, ends = lists.between(prefixes[f"v{term.source}"], prefixes[f"v{term.target}"])
             return _taken(prefixes, begins == ends)
 
-        return test
+        return test_of_end if ANYWHERE in (term.source, term.target) else test
 
     # The order.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.frames import whole_table
-from pointstamp.errors import ColumnError, UsageError
+from pointstamp.errors import ColumnError, SchemaError, UsageError
 from pointstamp.graph.tables.sql_text import parse_sql
 from pointstamp.graph.tables.sql_values import column_of, holds
 
@@ -29,6 +30,8 @@ def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
         If it is none of these.
     ColumnError
         If a column is not there.
+    SchemaError
+        If two columns have one name.
 
     >>> table_of({"src": ["a"], "dst": ["b"]}, ["src", "dst"], "edges").num_rows
     1
@@ -39,6 +42,11 @@ def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
         raise ColumnError(
             f"{what} need the columns {', '.join(map(repr, needed))}; there are "
             f"{', '.join(map(repr, table.schema.names))}"
+        )
+    repeated = [name for name, times in Counter(table.schema.names).items() if times > 1]
+    if repeated:
+        raise SchemaError(
+            f"{what} have more than one column {repeated[0]!r}: give each its own name"
         )
     return table
 

@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from pointstamp.containers.convert import to_arrow
-from pointstamp.errors import PatternError, WorkerError
+from pointstamp.errors import ColumnError, PatternError, SchemaError, UsageError, WorkerError
 from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.execute import execute
 
 _BATCH = 1 << 16
+
+_ASKED_WRONGLY = (ColumnError, PatternError, SchemaError, UsageError)
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,13 @@ class LocalRun:
 
 
 def _said(error: WorkerError) -> BaseException:
-    """What a search said is asked wrongly, in place of which worker it was at."""
+    """What a search said is asked wrongly, in place of which worker it was at.
+
+    `pattern` and conditions are tried where the graph is, so it is there that they are refused.
+    """
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, PatternError):
+        if isinstance(cause, _ASKED_WRONGLY):
             return cause
         cause = cause.__cause__
     return error

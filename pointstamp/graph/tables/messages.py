@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pointstamp.containers.convert import arrow_array, numbers
-from pointstamp.errors import ColumnError, UsageError
+from pointstamp.errors import ColumnError, SchemaError, UsageError
 from pointstamp.graph.tables.frame_columns import taken, with_column
 from pointstamp.graph.tables.sql_text import Computed, Named, Tree, parse_sql
 from pointstamp.graph.tables.sql_values import column_of, field_of, values_of
@@ -119,9 +119,20 @@ class Triplets:
                 valid = value.is_valid()
                 values.append(value.filter(valid))
                 of.append(ends[valid.to_numpy(zero_copy_only=False)])
-        if len({value.type for value in values}) > 1:
-            values = [pa.array(value.to_pylist(), values[0].type) for value in values]
-        return np.concatenate(of), pa.concat_arrays(values)
+        return np.concatenate(of), _together(values)
+
+
+def _together(messages: list[Any]) -> Any:
+    """Messages to sources and to targets as one array, of a type that holds both."""
+    if len({values.type for values in messages}) == 1:
+        return pa.concat_arrays(messages)
+    try:
+        tables = [pa.table({MESSAGE: values}) for values in messages]
+        column = pa.concat_tables(tables, promote_options="permissive").column(MESSAGE)
+        return pa.concat_arrays(column.chunks)
+    except pa.ArrowException as error:
+        kinds = " and to targets ".join(str(values.type) for values in messages)
+        raise SchemaError(f"messages have one type; to sources they are {kinds}") from error
 
 
 def aggregated(to: Ints, messages: Any, aggregates: Sequence[MessageAggregate]) -> tuple[Ints, Any]:
@@ -131,7 +142,14 @@ def aggregated(to: Ints, messages: Any, aggregates: Sequence[MessageAggregate]) 
     for i, one in enumerate(aggregates):
         columns[f"{i}"] = values_of(one.operand, column_of(batch, "messages"), len(to))
     wanted: Any = [(f"{i}", AGGREGATES[one.function]) for i, one in enumerate(aggregates)]
-    found = pa.table(columns).group_by("to", use_threads=False).aggregate(wanted).sort_by("to")
+    groups = pa.table(columns).group_by("to", use_threads=False)
+    try:
+        found = groups.aggregate(wanted).sort_by("to")
+    except pa.ArrowException as error:
+        raise SchemaError(
+            f"messages, which are {messages.type}, cannot be put together by "
+            f"{', '.join(one.function for one in aggregates)}: {str(error).splitlines()[0]}"
+        ) from error
     table = found.select([f"{i}_{function}" for i, function in wanted])
     of = numbers(found.column("to").combine_chunks())
     return of, table.rename_columns([one.name for one in aggregates])
@@ -170,5 +188,12 @@ class PregelProgram:
         lookup = column_of(received, "vertices")
         for name, (_, update) in self.columns.items():
             value = values_of(update, lookup, state.num_rows)
-            state = with_column(state, name, value.cast(state.schema.field(name).type))
+            kind = state.schema.field(name).type
+            try:
+                state = with_column(state, name, value.cast(kind))
+            except pa.ArrowException as error:
+                raise SchemaError(
+                    f"{name!r} begins as {kind}, and a round makes {value.type} of it: "
+                    f"{str(error).splitlines()[0]}; begin with 'cast(... as double)', for one"
+                ) from error
         return state

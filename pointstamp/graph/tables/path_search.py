@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.containers.convert import to_arrow
-from pointstamp.graph.tables.element_pattern import parse_elements
+from pointstamp.graph.tables.element_pattern import EdgeTerm, ElementKind, ElementPattern
 from pointstamp.graph.tables.element_search import ElementSearch, Prefixes
 from pointstamp.graph.tables.numbered_graph import Bools, Ints, NumberedGraph
 from pointstamp.graph.tables.sql_text import Computed, Constant, Named, Tree
@@ -49,10 +49,16 @@ class PathSearch(ElementSearch):
 
 def path_search(ends: PathEnds, length: int) -> PathSearch:
     """The search for paths of a length: `from`, `e0`, `v1`, `e1`, ..., `to`."""
-    names = ["from", *(f"v{i}" for i in range(1, length)), "to"]
-    links = [f"({names[i]})-[e{i}]->({names[i + 1]})" for i in range(length)]
-    [pattern] = parse_elements("; ".join(links) if links else "(from)")
     last = "to" if length else "from"
+    vertices = ("from", *(f"v{i}" for i in range(1, length)), *(["to"] if length else []))
+    terms = tuple(EdgeTerm(i, i + 1, f"e{i}") for i in range(length))
+    columns: list[tuple[str, ElementKind, int]] = []
+    for i, name in enumerate(vertices):
+        columns.append((name, "vertex", i))
+        if i < length:
+            columns.append((f"e{i}", "edge", i))
+    # Not by the grammar, where a pattern is no longer than what is written by hand.
+    pattern = ElementPattern(vertices, terms, (), tuple(columns))
     conditions = [prefixed(ends.begin, "from"), prefixed(ends.end, last)]
     if ends.edge is not None:
         conditions += [prefixed(ends.edge, f"e{i}") for i in range(length)]

@@ -68,6 +68,8 @@ class GraphSearches(ABC, Generic[Frame]):
             common that make too many matches.
         ColumnError
             If a condition names what is not there.
+        SchemaError
+            If values in a condition do not go together, such as text and numbers.
         UsageError
             If the condition cannot be understood.
         """

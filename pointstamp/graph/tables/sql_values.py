@@ -48,7 +48,6 @@ _PLAIN: dict[str, str] = {
     "sqrt": "sqrt",
     "ln": "ln",
     "exp": "exp",
-    "pow": "power",
     "year": "year",
     "month": "month",
     "day": "day",
@@ -153,16 +152,22 @@ def _value_of(tree: Tree, lookup: Lookup) -> Any:
 
 
 def _constant(constant: Constant) -> Any:
-    if constant.kind == "date":
-        return pa.scalar(datetime.date.fromisoformat(constant.value))
-    if constant.kind == "timestamp":
-        moment = datetime.datetime.fromisoformat(constant.value)
-        zone = "UTC" if moment.tzinfo else None
-        return pa.scalar(moment, pa.timestamp("us", zone))
-    return pa.scalar(constant.value)
+    try:
+        if constant.kind == "date":
+            return pa.scalar(datetime.date.fromisoformat(constant.value))
+        if constant.kind == "timestamp":
+            moment = datetime.datetime.fromisoformat(constant.value)
+            zone = "UTC" if moment.tzinfo else None
+            return pa.scalar(moment, pa.timestamp("us", zone))
+        return pa.scalar(constant.value)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        what = f"the {constant.kind or 'number'} {constant.value!r}"
+        raise UsageError(f"{what} in a condition is none: {error}") from error
 
 
 def _computed(function: str, operands: list[Any]) -> Any:
+    if function in _PLAIN or function in ("in", "same"):
+        operands = _leveled(operands)
     own = _OWN.get(function)
     if own is not None:
         return own(*operands)
@@ -178,18 +183,39 @@ def _as_boolean(value: Any) -> Any:
     return value.cast(pa.bool_()) if pa.types.is_null(value.type) else value
 
 
+def _leveled(operands: list[Any]) -> list[Any]:
+    """Integers as floats where both are together, which Arrow refuses for those over 2**53."""
+    if not any(pa.types.is_floating(operand.type) for operand in operands):
+        return operands
+    return [_float(one) if pa.types.is_integer(one.type) else one for one in operands]
+
+
+def _float(value: Any) -> Any:
+    """As floats, the nearest ones where there is none for an integer."""
+    return pc.cast(value, pa.float64(), safe=pa.types.is_string(value.type))
+
+
 def _divide(left: Any, right: Any) -> Any:
-    below = pc.cast(right, pa.float64())
+    below = _float(right)
     below = pc.if_else(pc.equal(below, pa.scalar(0.0)), pa.scalar(None, pa.float64()), below)
-    return pc.divide(pc.cast(left, pa.float64()), below)
+    return pc.divide(_float(left), below)
 
 
 def _remainder(left: Any, right: Any) -> Any:
     """What is left, with the sign of what is divided."""
-    quotient = pc.trunc(_divide(left, right))
-    rest = pc.subtract(pc.cast(left, pa.float64()), pc.multiply(quotient, right))
     kinds = [left.type, right.type]
-    return pc.cast(rest, pa.int64()) if all(map(pa.types.is_integer, kinds)) else rest
+    if all(map(pa.types.is_integer, kinds)):  # in integers: floats have 53 bits
+        if pa.types.is_signed_integer(right.type):
+            right = pc.abs(right)  # changes nothing, but the least integer divides by -1 to none
+        right = pc.if_else(pc.equal(right, pa.scalar(0)), pa.scalar(None, right.type), right)
+        return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
+    quotient = pc.trunc(_divide(left, right))
+    return pc.subtract(_float(left), pc.multiply(quotient, right))
+
+
+def _power(left: Any, right: Any) -> Any:
+    """In floats, as in SQL: integers would wrap around."""
+    return pc.power(_float(left), _float(right))
 
 
 def _same(left: Any, right: Any) -> Any:
@@ -208,8 +234,11 @@ def _is_in(value: Any, *listed: Any) -> Any:
 def _like(value: Any, pattern: Any) -> Any:
     if not isinstance(pattern, pa.Scalar):
         raise TypeError("a pattern is one text")
+    if not pattern.is_valid or pa.types.is_null(value.type):
+        return pa.scalar(None, pa.bool_())
     if isinstance(value, pa.Scalar):
-        value = pa.array([value.as_py()], value.type)
+        one: Any = value
+        return pc.match_like(pa.repeat(one, 1), pattern.as_py())[0]
     return pc.match_like(value, pattern.as_py())
 
 
@@ -239,6 +268,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "divide": _divide,
     "remainder": _remainder,
     "mod": _remainder,
+    "pow": _power,
     "same": _same,
     "in": _is_in,
     "like": _like,

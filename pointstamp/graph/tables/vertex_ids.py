@@ -75,11 +75,15 @@ def cast_ids(column: Any, kind: Any, what: str) -> Any:
     if column.type == kind:
         return column
     try:
-        return column.cast(kind)
+        found = column.cast(kind)
+        changed = not pa.types.is_floating(kind) and not found.cast(column.type).equals(column)
     except (pa.ArrowException, TypeError) as error:
         raise SchemaError(
             f"{what}: ids are {kind}, and these are {column.type}: {str(error).splitlines()[0]}"
         ) from error
+    if changed:  # such as times that become days
+        raise SchemaError(f"{what}: ids are {kind}, and not all of these {column.type} are any")
+    return found
 
 
 def check_valid(column: Any, what: str) -> None:

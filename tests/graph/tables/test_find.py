@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pointstamp.errors import ColumnError, PatternError, UsageError
+from pointstamp.errors import ColumnError, PatternError, SchemaError, UsageError
 from pointstamp.graph import Graph
 from pointstamp.graph.tables import element_search
 from tests.graph.tables.graphs_of_text import graphs_of, tables
@@ -35,6 +35,9 @@ PATTERNS = [
     "(a); (b)",
     "(a)-[e1]->(b); (c)-[e2]->(d)",
     "!(a)-[]->(b)",
+    "(a)-[e1]->(b); !(b)-[]->()",
+    "!()-[]->(a)",
+    "(a)-[e1]->(b); !(b)-[]-()",
 ]
 CONDITIONS = [
     None,
@@ -96,11 +99,17 @@ def brute_force(vertices, edges, pattern, distinct):
             if distinct and len(set(ids)) < len(ids):
                 continue
             pairs = {(row["src"], row["dst"]) for row in rows}
-            if not any(
-                (whole[t[1]]["id"], whole[t[5]]["id"]) in pairs
-                or (not t[4] and (whole[t[5]]["id"], whole[t[1]]["id"]) in pairs)
+            # What has no name, at the end of an edge that is not there, is all vertices.
+            absent = [
+                (one, other, t[4])
                 for t in terms
                 if t[0]
+                for one in ([whole[t[1]]["id"]] if t[1] else people)
+                for other in ([whole[t[5]]["id"]] if t[5] else people)
+            ]
+            if not any(
+                (one, other) in pairs or (not arrow and (other, one) in pairs)
+                for one, other, arrow in absent
             ):
                 found.append({name: whole[name] for name in names})
     return found
@@ -249,6 +258,11 @@ def test_parts_that_have_nothing_in_common_are_combined_up_to_a_bound(monkeypatc
         ("()", "a vertex alone needs a name"),
         ("!(a)", "only edges can be absent"),
         ("()-[]->()", "names nothing"),
+        ("(a)-[]->(b); !()-[]->()", "an absent edge needs a vertex with a name"),
+        ("(a)-[e*2]->(c); (a)-[f*2]->(c)", "'_ac1' is a vertex inside another chain"),
+        ("(a)-[e*2]->(bc); (ab)-[f*2]->(c)", "'_abc1' is a vertex inside another chain"),
+        ("()-[e*2]->(c); (c)-[f*2]->()", "'_c1' is a vertex inside another chain"),
+        ("(_hop)-[e*1..2]->(b)", "'_hop' says what a chain is"),
         ("", "were expected"),
     ],
 )
@@ -267,3 +281,42 @@ def test_what_is_no_condition_is_refused():
         graph.find("(a)-[e]->(b)", "e.sum > 1")
     with pytest.raises(UsageError, match="was expected"):
         graph.find("(a)-[e]->(b)", "e.amount >")
+
+
+@pytest.mark.parametrize(
+    ("condition", "error", "says"),
+    [
+        ("a.name > b.age", SchemaError, "'greater' cannot be computed of string, int64"),
+        ("a.age", SchemaError, "true or false, and this is int64"),
+        ("a.age = date '2020-13-01'", UsageError, "the date '2020-13-01'"),
+        ("a.age = 100000000000000000000000", UsageError, "the number 1000"),
+        ("pi(a.age) = 1", UsageError, "there is no function 'pi'"),
+    ],
+)
+def test_what_a_condition_cannot_compute_is_no_failure_of_a_worker(condition, error, says):
+    graph = Graph({"id": [1, 2], "name": ["x", "y"], "age": [3, 4]}, {"src": [1], "dst": [2]})
+    with pytest.raises(error, match=says):
+        graph.find("(a)-[]->(b)", condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "ages"),
+    [
+        ("a.age % 10 = 3", [2**53 + 1]),
+        ("a.age % -5 = -2", [-7]),
+        ("(-9223372036854775807 - 1) % -1 = 0", [2**53 + 1, -7, 6]),
+        ("a.age % 0 is null", [2**53 + 1, -7, 6]),
+        ("a.age % 2.5 = 1 and a.age < 10", [6]),
+        ("a.age / 2 = 3", [6]),
+        ("a.age > 0.5", [2**53 + 1, 6]),
+        ("pow(6, a.age) = 46656", [6]),
+        ("pow(a.age, 4) > 1e60", [2**53 + 1]),
+        ("'abc' like 'a%'", [2**53 + 1, -7, 6]),
+        ("not ('abc' like 'b%') and a.age = 6", [6]),
+        ("(a.name like null) is null", [2**53 + 1, -7, 6]),
+    ],
+)
+def test_conditions_are_computed_exactly_and_of_constants_too(condition, ages):
+    vertices = {"id": [1, 2, 3], "name": ["x", "y", None], "age": [2**53 + 1, -7, 6]}
+    found = Graph(vertices, {"src": [1, 2, 3], "dst": [2, 3, 1]}).find("(a)-[e]->(b)", condition)
+    assert [one["age"] for one in found.column("a").to_pylist()] == ages

@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from pointstamp.errors import ColumnError, UsageError
+from pointstamp.errors import ColumnError, SchemaError, UsageError
 from pointstamp.graph import Graph
 from tests.graph.tables.graphs_of_text import directed, tables
 
@@ -86,3 +86,15 @@ def test_what_is_asked_wrongly_is_refused():
         graph.aggregate_messages("sum(msg)", send_to_dst="age")
     with pytest.raises(UsageError, match="pregel needs a column"):
         graph.pregel({}, "sum(msg)", send_to_dst="src.id")
+
+
+def test_messages_to_both_ends_are_of_a_type_that_holds_both():
+    graph = Graph({"id": [1, 2], "age": [3, 4], "name": ["x", "y"]}, {"src": [1], "dst": [2]})
+    found = graph.aggregate_messages("sum(msg) as s", send_to_src="dst.age", send_to_dst="0.5")
+    assert found.to_pydict() == {"id": [1, 2], "s": [4.0, 0.5]}
+    with pytest.raises(SchemaError, match="to sources they are int64 and to targets string"):
+        graph.aggregate_messages("max(msg)", send_to_src="dst.age", send_to_dst="src.name")
+    with pytest.raises(SchemaError, match="which are string, cannot be put together by sum"):
+        graph.aggregate_messages("sum(msg)", send_to_dst="src.name")
+    with pytest.raises(SchemaError, match="'r' begins as int64, and a round makes double"):
+        graph.pregel({"r": ("1", "0.5 * coalesce(msg, 1)")}, "sum(msg)", send_to_dst="src.r")

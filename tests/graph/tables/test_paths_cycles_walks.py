@@ -112,3 +112,11 @@ def test_what_is_asked_wrongly_is_refused():
     ):
         with pytest.raises(UsageError):
             ask()
+
+
+@pytest.mark.parametrize("length", [16, 120])
+def test_paths_are_longer_than_patterns_may_be(length):
+    chain = Graph({"src": list(range(200)), "dst": list(range(1, 201))})
+    [path] = chain.bfs("id = 0", f"id = {length}", max_path_length=length).to_pylist()
+    assert [one["id"] for name, one in path.items() if name[0] != "e"] == [*range(length + 1)]
+    assert chain.bfs("id = 0", f"id = {length}", max_path_length=length - 1).num_rows == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import networkx as nx
 import numpy as np
 import pyarrow as pa
@@ -232,6 +234,12 @@ def test_pandas_frames_are_taken():
         ({"id": ["a"]}, {"src": [None], "dst": ["a"]}, GraphError, "'src' of the edges"),
         ({"id": [1]}, {"src": ["a"], "dst": ["a"]}, SchemaError, "ids are int64"),
         ({"name": ["a"]}, {"src": ["a"], "dst": ["a"]}, ColumnError, "'name'"),
+        (
+            pa.table([["a"], ["b"]], names=["id", "id"]),
+            {"src": ["a"], "dst": ["a"]},
+            SchemaError,
+            "vertices have more than one column 'id'",
+        ),
     ],
 )
 def test_what_is_no_graph_is_refused(vertices, edges, error, says):
@@ -251,3 +259,34 @@ def test_what_is_asked_wrongly_is_refused():
         graph.sssp("a")
     with pytest.raises(ColumnError, match="vertices have no column 'age'"):
         graph.filter_vertices("age > 3")
+
+
+@pytest.mark.parametrize(
+    ("ids", "end"),
+    [
+        ([datetime.date(2020, 1, 1)], datetime.datetime(2020, 1, 1, 12)),
+        ([True, False], 5),
+        ([1, 2], "02"),
+    ],
+)
+def test_an_end_that_would_change_to_be_an_id_is_refused(ids, end):
+    with pytest.raises(SchemaError, match=r"not all of these \S+ are any|lose data"):
+        Graph({"id": ids}, {"src": [end], "dst": [end]}).validate()
+
+
+def test_text_is_no_list_of_ids():
+    graph = Graph({"src": ["a", "b"], "dst": ["b", "c"]})
+    with pytest.raises(
+        UsageError, match=r"landmarks, a list of ids, and 'ab' is one: say \['ab'\]"
+    ):
+        graph.shortest_paths("ab")
+    with pytest.raises(UsageError, match="source_ids, a list of ids, and 'ab' is one"):
+        graph.parallel_personalized_page_rank(source_ids="ab", max_iter=2)
+    found = graph.shortest_paths(np.array(["c"])).column("distances").to_pylist()
+    assert found == [[("c", 2)], [("c", 1)], [("c", 0)]]
+
+
+def test_landmarks_may_be_structs_and_repeat():
+    one, other = {"k": 1}, {"k": 2}
+    found = Graph({"src": [one], "dst": [other]}).shortest_paths([other, one, other])
+    assert found.column("distances").to_pylist() == [[(other, 1), (one, 0)], [(other, 0)]]
