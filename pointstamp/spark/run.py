@@ -36,7 +36,7 @@ from functools import reduce
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.errors import BuildError, SparkSetupError, UsageError
 from pointstamp.spark.session import check_slots, context_of, count_slots, session
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 def run(
     build: Callable[..., Any],
-    inputs: Mapping[str, DataFrame],
-    schema: str | StructType,
+    inputs: Mapping[str, DataFrame] | Sequence[DataFrame] | DataFrame,
+    schema: str | StructType | None = None,
     workers: int | None = None,
     spark: SparkSession | None = None,
     *,
@@ -66,10 +66,13 @@ def run(
     certificates: Certificates | None = None,
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
+    check: bool = True,
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
 
-    Every action runs the dataflow again, as with any DataFrame; `cache` keeps it.
+    Every action runs the dataflow again, as with any DataFrame; `cache` keeps it. The dataflow
+    is built once by this call, in milliseconds and without a record, so that what is wrong with
+    it is an error here.
 
     Parameters
     ----------
@@ -79,13 +82,14 @@ def run(
         stream of `pyarrow.RecordBatch`: this worker's share, closed at the end,
         everything at time 0. If its parameters have other names, it gets them in
         the order of `inputs`. It travels to the workers by cloudpickle.
-    inputs : dict of DataFrame by name
+    inputs : DataFrame, several in a list, or a dict of them by name
         Read where they are partitioned and dealt out in large batches: their order
         means nothing, and which worker gets which rows is not defined; exchange by
         key inside.
-    schema : str or StructType
+    schema : str or StructType, optional
         Of the result. Its columns are found by name, and cast where no value
-        changes by it.
+        changes by it. It may be left out where the results are records of an input as they are
+        (exchanged and filtered by columns and expressions).
     workers : int, optional
         How many tasks the barrier stage has; all slots of the session if not given.
     spark : SparkSession, optional
@@ -116,6 +120,9 @@ def run(
     memory_limit, spill_directory : optional
         How much of what waits each worker keeps in memory, and where on the executors' machines
         the rest goes; see `pointstamp.execute`.
+    check : bool
+        Whether this call builds the dataflow once, as worker 0, on the machine that it is called
+        on. No operator runs. Leave it out for a `build` that needs what only the executors have.
 
     Returns
     -------
@@ -127,11 +134,16 @@ def run(
     SparkSetupError
         When there are fewer slots than workers.
     BuildError
-        When `build` cannot be called with these inputs.
+        When `build` cannot be called with these inputs, returns no stream, or the schema has to
+        be given.
+    ColumnError
+        When an operator on an input reads a column that it has not.
+    SchemaError
+        When the results are those of an input, and have other columns than `schema`.
     UsageError
-        For another word than those for `progress` or `connections`, a folder with something else
-        than a log, or a fused run of several inputs, or with another number of workers than
-        partitions.
+        For an input that is no DataFrame, another word than those for `progress` or
+        `connections`, a folder with something else than a log, or a fused run of several inputs,
+        or with another number of workers than partitions.
 
     What runs an action gets Spark's exception, with the cause and its traceback
     in the message: an OperatorError where user code raised in an operator, a
@@ -154,8 +166,10 @@ def run(
     from pointstamp.runtime.run_options import check_options, is_eager
     from pointstamp.spark import packed_batches
     from pointstamp.spark.driver_control import worker_config
+    from pointstamp.spark.given_inputs import inputs_by_name
     from pointstamp.spark.task import Job, work
 
+    inputs = inputs_by_name(build, inputs)
     spark = spark or _session_of(inputs)
     if fused:
         workers = _partitions(inputs, workers)
@@ -173,6 +187,10 @@ def run(
         memory_limit=memory_limit,
         spill_directory=spill_directory,
     )
+    if check:
+        schema = _checked(build, inputs, schema, workers, by_name=by_name)
+    elif schema is None:
+        raise BuildError("schema= has to be given where check=False")
     if log is not None:
         log.prepare()
 
@@ -204,6 +222,48 @@ def run(
     leaving = arriving(frames, workers).mapInArrow(work(job), packed_batches.SCHEMA, barrier=True)
     unpacked = leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
     return _remembered(unpacked, control)
+
+
+def _checked(
+    build: Callable[..., Any],
+    inputs: Mapping[str, DataFrame],
+    schema: str | StructType | None,
+    workers: int,
+    *,
+    by_name: bool,
+) -> str | StructType:
+    """The schema of the results, which are those that the dataflow has if that is known."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    from pointstamp.containers.conform import conform
+    from pointstamp.operators.building import name_of
+    from pointstamp.spark.dry_build import InputStream, dry_build
+
+    schemas = {
+        name: to_arrow_schema(frame.schema, timezone="UTC") for name, frame in inputs.items()
+    }
+    stream = dry_build(build, schemas, workers, by_name=by_name)
+    if schema is None:
+        if not isinstance(stream, InputStream):
+            raise BuildError(
+                f"which columns {name_of(build)} makes is not known before it runs: give schema=, "
+                "as in schema='a long, b string'"
+            )
+        return inputs[stream.input].schema
+    if isinstance(stream, InputStream):
+        struct = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+        if isinstance(struct, StructType):
+            conform(_empty(stream.schema), to_arrow_schema(struct, timezone="UTC"))
+    return schema
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow
+
+    return pyarrow.RecordBatch.from_arrays(
+        [pyarrow.array([], field.type) for field in schema], schema=schema
+    )
 
 
 def arriving(frames: Sequence[DataFrame], workers: int) -> DataFrame:

@@ -14,7 +14,7 @@ import pytest
 
 import pointstamp.spark
 from pointstamp.communication.explanations import explain_program
-from pointstamp.errors import BuildError, SparkSetupError, UsageError
+from pointstamp.errors import BuildError, ColumnError, SchemaError, SparkSetupError, UsageError
 from pointstamp.spark import driver_control
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -180,7 +180,8 @@ def test_nothing_runs_before_an_action(spark, tmp_path):
         mark.touch()
         return records
 
-    result = run(build, {"records": spark.range(3)}, "id long")
+    inputs = {"records": spark.range(3)}
+    result = pointstamp.spark.run(build, inputs, "id long", workers=2, check=False)
     assert result.columns == ["id"]
     assert not mark.exists()
     assert result.count() == 3
@@ -272,7 +273,9 @@ def failure_of(frame):
     ],
 )
 def test_a_result_that_does_not_fit_the_schema_is_an_error(spark, schema, said):
-    message = failure_of(run(same, {"records": spark.range(1000)}, schema))
+    # By a function of which it is not known before what it makes.
+    made = run(lambda s, r: r.map_batches(lambda b: b), {"r": spark.range(1000)}, schema)
+    message = failure_of(made)
     assert "SchemaError" in message
     assert said in message
 
@@ -318,7 +321,7 @@ def test_a_task_that_dies_fails_the_job(spark):
 
 
 def test_a_failed_job_leaves_the_session_usable(spark):
-    failure_of(run(same, {"records": spark.range(3)}, "other long"))
+    failure_of(run(same, {"records": spark.range(1000)}, "id tinyint"))
     assert run(same, {"records": spark.range(3)}, "id long").count() == 3
 
 
@@ -390,8 +393,78 @@ def test_what_cannot_be_called_with_the_inputs_is_said_before_anything_starts(sp
 
 
 def test_a_build_that_returns_no_stream_is_an_error(spark):
-    message = failure_of(run(lambda scope, records: None, {"records": spark.range(3)}, "id long"))
-    assert "should return the stream of its results, and returned None" in message
+    started = time.monotonic()
+    with pytest.raises(
+        BuildError,
+        match=r"test_run.py:\d+\) should return the stream of its results, and returned None",
+    ):
+        run(lambda scope, records: None, {"records": spark.range(3)}, "id long")
+    assert time.monotonic() - started < 5  # milliseconds, on a machine with nothing else to do
+
+
+def test_a_mistake_in_build_is_said_before_any_job_with_its_line(spark):
+    tracker = spark.sparkContext.statusTracker()
+    before = tracker.getJobIdsForGroup(None)
+
+    def build(scope, records):
+        return records.exchagne("id")
+
+    with pytest.raises(AttributeError, match="exchagne") as caught:
+        run(build, {"records": spark.range(3)}, "id long")
+    assert [caught.traceback[0].name, caught.traceback[-1].name] == [
+        "test_a_mistake_in_build_is_said_before_any_job_with_its_line",
+        "build",
+    ]
+    assert tracker.getJobIdsForGroup(None) == before
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda scope, records: records.exchange("idd"),
+        lambda scope, records: records.filter(pc.field("id") > 0).exchange(["id", "idd"]),
+        lambda scope, records: records.filter(pc.field("idd") > 0),
+    ],
+)
+def test_a_missing_column_of_an_input_is_said_before_any_job(spark, build):
+    with pytest.raises(ColumnError, match="reads idd of input 'records', whose columns are id"):
+        run(build, {"records": spark.range(3)}, "id long")
+
+
+def test_other_columns_than_those_of_the_result_are_said_before_any_job(spark):
+    with pytest.raises(SchemaError, match=r"the results have columns id, .* has other"):
+        run(by_id, {"records": spark.range(3)}, "other long")
+
+
+def test_a_schema_is_that_of_the_input_or_has_to_be_given(spark):
+    frame = spark.createDataFrame([(1, "x")], "id long, text string")
+    result = pointstamp.spark.run(by_id, frame, workers=2)
+    assert result.schema == frame.schema
+    assert result.collect() == frame.collect()
+    with pytest.raises(BuildError, match=r"which columns count_all makes .* give schema="):
+        pointstamp.spark.run(count_all, frame, workers=2)
+
+
+def test_inputs_are_given_as_one_or_in_order(spark):
+    def second(scope, x, y):
+        return y
+
+    result = pointstamp.spark.run(second, [spark.range(3), spark.range(5)], workers=2)
+    assert result.count() == 5
+    assert pointstamp.spark.run(same, spark.range(4), workers=1).count() == 4
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"records": [1, 2]}, "input 'records' should be a DataFrame of Spark, and is a list"),
+        ([pa.table({"id": [1]})], "input 'records' should be .* and is a pyarrow.lib.Table"),
+        ("records", "are a DataFrame, several in a list, or a dict .* and not a str"),
+    ],
+)
+def test_an_input_that_is_no_dataframe_is_named(spark, inputs, said):
+    with pytest.raises(UsageError, match=said):
+        run(same, inputs, "id long")
 
 
 def test_many_rows_arrive_in_large_batches(spark):
@@ -445,7 +518,7 @@ def test_workers_add_up_their_progress_if_they_are_told_to(spark, accumulate):
 def test_connections_for_each_two_machines_arrive_at_the_tasks(spark):
     def way(scope, records):
         mesh = scope.environment.communicator
-        has_routes = mesh._routes is not None
+        has_routes = getattr(mesh, "_routes", None) is not None
         return records.exchange("id").map_batches(
             lambda batch: pa.RecordBatch.from_pydict({"has_routes": [has_routes] * len(batch)})
         )
