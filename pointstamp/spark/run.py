@@ -145,9 +145,11 @@ def run(
         `connections`, a folder with something else than a log, or a fused run of several inputs,
         or with another number of workers than partitions.
 
-    What runs an action gets Spark's exception, with the cause and its traceback
-    in the message: an OperatorError where user code raised in an operator, a
-    SchemaError where the results do not fit `schema`.
+    An action on the DataFrame itself (collect, show, count, toArrow and the like) raises a
+    WorkerError where a worker failed: with the worker, the operator, the time and what it raised
+    in its first line. What writes it, or runs another DataFrame that is made of it, gets Spark's
+    exception, with the same in the midst of it. Its jobs are described in Spark's UI as
+    `pointstamp: triangles, 2 workers`, and nodes of the plan have such names with either.
 
     Examples
     --------
@@ -162,7 +164,7 @@ def run(
 
     from pointstamp.communication.authentication import new_secret
     from pointstamp.communication.tcp import check_connections
-    from pointstamp.operators.building import takes_names
+    from pointstamp.operators.building import name_of, takes_names
     from pointstamp.runtime.run_options import check_options, is_eager
     from pointstamp.spark import packed_batches
     from pointstamp.spark.driver_control import worker_config
@@ -217,11 +219,15 @@ def run(
         None if spill_directory is None else fspath(spill_directory),
         connections,
     )
+    plural = "" if workers == 1 else "s"
+    description = f"pointstamp: {name_of(build)}, {workers} worker{plural}"
+    running = _named(work(job), description)
     if fused:
-        return _remembered(frames[0].mapInArrow(work(job), struct, barrier=True), control)
-    leaving = arriving(frames, workers).mapInArrow(work(job), packed_batches.SCHEMA, barrier=True)
+        fused_in = frames[0].mapInArrow(running, struct, barrier=True)
+        return _remembered(fused_in, control, description)
+    leaving = arriving(frames, workers).mapInArrow(running, packed_batches.SCHEMA, barrier=True)
     unpacked = leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
-    return _remembered(unpacked, control)
+    return _remembered(unpacked, control, description)
 
 
 def _checked(
@@ -280,11 +286,18 @@ def arriving(frames: Sequence[DataFrame], workers: int) -> DataFrame:
     return reduce(_union, dealt).repartitionById(workers, "worker")
 
 
-def _remembered(frame: DataFrame, control: WorkerConfig) -> DataFrame:
+def _remembered(frame: DataFrame, control: WorkerConfig, description: str) -> DataFrame:
+    from pointstamp.spark.actions import with_actions
     from pointstamp.spark.failures import remember
 
     remember(frame, control)
-    return frame
+    return with_actions(frame, control, description)
+
+
+def _named(task: MapInArrow, name: str) -> MapInArrow:
+    """`task`, which Spark's plans call `name`."""
+    task.__name__ = task.__qualname__ = name
+    return task
 
 
 def _session_of(inputs: Mapping[str, DataFrame]) -> SparkSession:
@@ -350,7 +363,7 @@ def _distribute(input: int, workers: int) -> MapInArrow:
         assert context is not None  # there is one in every task
         return packed_batches.distribute(batches, input, context.partitionId(), workers)
 
-    return task
+    return _named(task, f"pointstamp: input {input}")
 
 
 def _unpack() -> MapInArrow:
@@ -359,4 +372,4 @@ def _unpack() -> MapInArrow:
 
         return (packed.batch for packed in packed_batches.unpack(rows))
 
-    return task
+    return _named(task, "pointstamp: results")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,14 @@ import pytest
 
 import pointstamp.spark
 from pointstamp.communication.explanations import explain_program
-from pointstamp.errors import BuildError, ColumnError, SchemaError, SparkSetupError, UsageError
+from pointstamp.errors import (
+    BuildError,
+    ColumnError,
+    SchemaError,
+    SparkSetupError,
+    UsageError,
+    WorkerError,
+)
 from pointstamp.spark import driver_control
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -262,7 +270,7 @@ def test_results_are_cast_where_no_value_changes(spark):
 def failure_of(frame):
     with pytest.raises(Exception, match="worker") as caught:
         frame.collect()
-    return str(caught.value)
+    return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
 
 
 @pytest.mark.parametrize(
@@ -300,6 +308,78 @@ def test_what_an_operator_raises_is_in_the_message_with_its_traceback(spark):
     assert time.monotonic() - started < 20
     assert "worker 1 failed: operator 'MapBatches' failed at time 0" in message
     assert 'raise ValueError("the very cause")' in message
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("action", ["collect", "show", "count", "toArrow", "take"])
+def test_an_error_begins_with_its_cause(spark, action, fused):
+    """Whichever action it is; `take` breaks off what is fused, which Spark refuses."""
+    if fused and action in ("take", "show"):
+        pytest.skip("Spark refuses it before anything runs")
+
+    def fails(scope, records):
+        def check(batch):
+            raise ValueError("the very cause")
+
+        return records.map_batches(check, name="Check")
+
+    inputs = {"records": spark.range(0, 1000, 1, 2)}
+    frame = pointstamp.spark.run(fails, inputs, "id long", workers=2, fused=fused)
+    arguments = [5] if action == "take" else []
+    with pytest.raises(WorkerError) as caught:
+        getattr(frame, action)(*arguments)
+    first = str(caught.value).splitlines()[0]
+    assert re.fullmatch(
+        r"worker [01] failed: operator 'Check' failed at time 0: ValueError\('the very cause'\)",
+        first,
+    )
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert caught.value.operator == "Check"
+
+
+def test_what_spark_refuses_after_a_failure_is_not_that_failure(spark):
+    def fails(scope, records):
+        def check(batch):
+            raise ValueError("the very cause")
+
+        return records.map_batches(check)
+
+    inputs = {"records": spark.range(0, 100, 1, 2)}
+    frame = pointstamp.spark.run(fails, inputs, "id long", fused=True)
+    failure_of(frame)
+    with pytest.raises(Exception, match="Barrier execution mode does not allow"):
+        frame.take(5)
+
+
+def test_jobs_and_plans_say_what_runs(spark, capsys):
+    frame = run(by_id, {"records": spark.range(0, 100, 1, 2)}, "id long")
+    context = spark.sparkContext
+
+    def seen(scope, records):
+        # The tasks of a job have the properties of the thread that asked for it.
+        def described(batch):
+            from pyspark import TaskContext
+
+            said = TaskContext.get().getLocalProperty("spark.job.description")
+            return pa.RecordBatch.from_pydict({"said": [said]})
+
+        return records.map_batches(described)
+
+    asked = run(seen, {"records": spark.range(0, 100, 1, 2)}, "said string")
+    found = {row.said for row in asked.collect()}
+    assert found == {f"pointstamp: {seen.__qualname__}, 2 workers"}
+    assert context.getLocalProperty("spark.job.description") is None
+    context.setJobDescription("mine")
+    try:
+        # Another DataFrame: of one that was computed Spark keeps what it shuffled.
+        asked = run(seen, {"records": spark.range(0, 100, 1, 2)}, "said string")
+        assert {row.said for row in asked.collect()} == {"mine"}
+    finally:
+        context.setLocalProperty("spark.job.description", None)
+    frame.explain()
+    plan = capsys.readouterr().out
+    for name in ("input 0", "by_id, 2 workers", "results"):
+        assert f"MapInArrow pointstamp: {name}(" in plan
 
 
 def test_a_task_that_dies_fails_the_job(spark):
