@@ -4,6 +4,8 @@ An error of a worker reaches the program as Java's, with the cause in the middle
 report it to the driver, too (`failures`), so actions of this very DataFrame raise it as
 `pointstamp.execute` does. What is made of the DataFrame by Spark is Spark's, and its actions raise
 what Spark raises.
+
+Before the first of them in a session the Python of the executors is compared with ours.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import PointstampError
 from pointstamp.spark import driver_control
+from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ def _explaining(
 
     @wraps(action)
     def call(*args: Any, **kwargs: Any) -> Any:
+        check_executors(spark)
         with _described(spark, description), explained_by(config):
             return action(*args, **kwargs)
 
