@@ -18,6 +18,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
+import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from pointstamp import compiled
 from pointstamp.errors import SparkSetupError
@@ -131,6 +134,42 @@ def check_libraries(found: Iterable[Found]) -> None:
             f"libraries that it needs cannot. Install {', '.join(NEEDED)} into the Python of the "
             f"executors, or give them another one (PYSPARK_PYTHON, spark.pyspark.python)"
         )
+
+
+_asked: WeakSet[SparkSession] = WeakSet()
+"""The sessions whose executors have what a worker imports."""
+
+
+def check_executors(spark: SparkSession) -> None:
+    """Refuse executors whose Python cannot run a worker, once for each session.
+
+    Where they are this machine's and have the Python of this program there is nothing to ask.
+    Elsewhere it costs a small job of Spark.
+
+    Raises
+    ------
+    SparkSetupError
+        When they have another version of Python, or lack libraries or Pointstamp; says which.
+    """
+    if spark in _asked or _is_ours(spark):
+        return
+    found = _ask(spark)
+    check_libraries(found)
+    lacking = [str(one) for one in found if not one.where]
+    if lacking:
+        raise SparkSetupError(
+            f"executors lack pointstamp ({'; '.join(lacking)}): "
+            "pointstamp.spark.install_on_executors(spark) brings it to them"
+        )
+    _asked.add(spark)
+
+
+def _is_ours(spark: SparkSession) -> bool:
+    """Whether tasks run on this machine, with the Python that runs us."""
+    context = context_of(spark)
+    if context is None or not (context.master or "").startswith("local"):
+        return False
+    return shutil.which(context.pythonExec) == sys.executable
 
 
 def check_arrival(found: Iterable[Found], digest: str) -> None:

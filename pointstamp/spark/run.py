@@ -36,7 +36,7 @@ from functools import reduce
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.errors import BuildError, SparkSetupError, UsageError
 from pointstamp.spark.session import check_slots, context_of, count_slots, session
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 def run(
     build: Callable[..., Any],
-    inputs: Mapping[str, DataFrame],
-    schema: str | StructType,
+    inputs: Mapping[str, DataFrame] | Sequence[DataFrame] | DataFrame,
+    schema: str | StructType | None = None,
     workers: int | None = None,
     spark: SparkSession | None = None,
     *,
@@ -66,10 +66,13 @@ def run(
     certificates: Certificates | None = None,
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
+    check: bool = True,
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
 
-    Every action runs the dataflow again, as with any DataFrame; `cache` keeps it.
+    Every action runs the dataflow again, as with any DataFrame; `cache` keeps it. The dataflow
+    is built once by this call, in milliseconds and without a record, so that what is wrong with
+    it is an error here.
 
     Parameters
     ----------
@@ -79,13 +82,14 @@ def run(
         stream of `pyarrow.RecordBatch`: this worker's share, closed at the end,
         everything at time 0. If its parameters have other names, it gets them in
         the order of `inputs`. It travels to the workers by cloudpickle.
-    inputs : dict of DataFrame by name
+    inputs : DataFrame, several in a list, or a dict of them by name
         Read where they are partitioned and dealt out in large batches: their order
         means nothing, and which worker gets which rows is not defined; exchange by
         key inside.
-    schema : str or StructType
+    schema : str or StructType, optional
         Of the result. Its columns are found by name, and cast where no value
-        changes by it.
+        changes by it. It may be left out where the results are records of an input as they are
+        (exchanged and filtered by columns and expressions).
     workers : int, optional
         How many tasks the barrier stage has; all slots of the session if not given.
     spark : SparkSession, optional
@@ -116,6 +120,9 @@ def run(
     memory_limit, spill_directory : optional
         How much of what waits each worker keeps in memory, and where on the executors' machines
         the rest goes; see `pointstamp.execute`.
+    check : bool
+        Whether this call builds the dataflow once, as worker 0, on the machine that it is called
+        on. No operator runs. Leave it out for a `build` that needs what only the executors have.
 
     Returns
     -------
@@ -127,15 +134,22 @@ def run(
     SparkSetupError
         When there are fewer slots than workers.
     BuildError
-        When `build` cannot be called with these inputs.
+        When `build` cannot be called with these inputs, returns no stream, or the schema has to
+        be given.
+    ColumnError
+        When an operator on an input reads a column that it has not.
+    SchemaError
+        When the results are those of an input, and have other columns than `schema`.
     UsageError
-        For another word than those for `progress` or `connections`, a folder with something else
-        than a log, or a fused run of several inputs, or with another number of workers than
-        partitions.
+        For an input that is no DataFrame, another word than those for `progress` or
+        `connections`, a folder with something else than a log, or a fused run of several inputs,
+        or with another number of workers than partitions.
 
-    What runs an action gets Spark's exception, with the cause and its traceback
-    in the message: an OperatorError where user code raised in an operator, a
-    SchemaError where the results do not fit `schema`.
+    An action on the DataFrame itself (collect, show, count, toArrow and the like) raises a
+    WorkerError where a worker failed: with the worker, the operator, the time and what it raised
+    in its first line. What writes it, or runs another DataFrame that is made of it, gets Spark's
+    exception, with the same in the midst of it. Its jobs are described in Spark's UI as
+    `pointstamp: triangles, 2 workers`, and nodes of the plan have such names with either.
 
     Examples
     --------
@@ -150,12 +164,14 @@ def run(
 
     from pointstamp.communication.authentication import new_secret
     from pointstamp.communication.tcp import check_connections
-    from pointstamp.operators.building import takes_names
+    from pointstamp.operators.building import name_of, takes_names
     from pointstamp.runtime.run_options import check_options, is_eager
     from pointstamp.spark import packed_batches
     from pointstamp.spark.driver_control import worker_config
+    from pointstamp.spark.given_inputs import inputs_by_name
     from pointstamp.spark.task import Job, work
 
+    inputs = inputs_by_name(build, inputs)
     spark = spark or _session_of(inputs)
     if fused:
         workers = _partitions(inputs, workers)
@@ -173,6 +189,10 @@ def run(
         memory_limit=memory_limit,
         spill_directory=spill_directory,
     )
+    if check:
+        schema = _checked(build, inputs, schema, workers, by_name=by_name)
+    elif schema is None:
+        raise BuildError("schema= has to be given where check=False")
     if log is not None:
         log.prepare()
 
@@ -199,11 +219,57 @@ def run(
         None if spill_directory is None else fspath(spill_directory),
         connections,
     )
+    plural = "" if workers == 1 else "s"
+    description = f"pointstamp: {name_of(build)}, {workers} worker{plural}"
+    running = _named(work(job), description)
     if fused:
-        return _remembered(frames[0].mapInArrow(work(job), struct, barrier=True), control)
-    leaving = arriving(frames, workers).mapInArrow(work(job), packed_batches.SCHEMA, barrier=True)
+        fused_in = frames[0].mapInArrow(running, struct, barrier=True)
+        return _remembered(fused_in, control, description)
+    leaving = arriving(frames, workers).mapInArrow(running, packed_batches.SCHEMA, barrier=True)
     unpacked = leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
-    return _remembered(unpacked, control)
+    return _remembered(unpacked, control, description)
+
+
+def _checked(
+    build: Callable[..., Any],
+    inputs: Mapping[str, DataFrame],
+    schema: str | StructType | None,
+    workers: int,
+    *,
+    by_name: bool,
+) -> str | StructType:
+    """The schema of the results, which are those that the dataflow has if that is known."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    from pointstamp.containers.conform import conform
+    from pointstamp.operators.building import name_of
+    from pointstamp.spark.dry_build import InputStream, dry_build
+
+    schemas = {
+        name: to_arrow_schema(frame.schema, timezone="UTC") for name, frame in inputs.items()
+    }
+    stream = dry_build(build, schemas, workers, by_name=by_name)
+    if schema is None:
+        if not isinstance(stream, InputStream):
+            raise BuildError(
+                f"which columns {name_of(build)} makes is not known before it runs: give schema=, "
+                "as in schema='a long, b string'"
+            )
+        return inputs[stream.input].schema
+    if isinstance(stream, InputStream):
+        struct = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+        if isinstance(struct, StructType):
+            conform(_empty(stream.schema), to_arrow_schema(struct, timezone="UTC"))
+    return schema
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow
+
+    return pyarrow.RecordBatch.from_arrays(
+        [pyarrow.array([], field.type) for field in schema], schema=schema
+    )
 
 
 def arriving(frames: Sequence[DataFrame], workers: int) -> DataFrame:
@@ -220,11 +286,18 @@ def arriving(frames: Sequence[DataFrame], workers: int) -> DataFrame:
     return reduce(_union, dealt).repartitionById(workers, "worker")
 
 
-def _remembered(frame: DataFrame, control: WorkerConfig) -> DataFrame:
+def _remembered(frame: DataFrame, control: WorkerConfig, description: str) -> DataFrame:
+    from pointstamp.spark.actions import with_actions
     from pointstamp.spark.failures import remember
 
     remember(frame, control)
-    return frame
+    return with_actions(frame, control, description)
+
+
+def _named(task: MapInArrow, name: str) -> MapInArrow:
+    """`task`, which Spark's plans call `name`."""
+    task.__name__ = task.__qualname__ = name
+    return task
 
 
 def _session_of(inputs: Mapping[str, DataFrame]) -> SparkSession:
@@ -290,7 +363,7 @@ def _distribute(input: int, workers: int) -> MapInArrow:
         assert context is not None  # there is one in every task
         return packed_batches.distribute(batches, input, context.partitionId(), workers)
 
-    return task
+    return _named(task, f"pointstamp: input {input}")
 
 
 def _unpack() -> MapInArrow:
@@ -299,4 +372,4 @@ def _unpack() -> MapInArrow:
 
         return (packed.batch for packed in packed_batches.unpack(rows))
 
-    return task
+    return _named(task, "pointstamp: results")

@@ -26,14 +26,15 @@ from pointstamp.communication.publishing import set_own
 from pointstamp.communication.tls import Certificates
 from pointstamp.containers.conform import conform
 from pointstamp.dataflow.logging_protocol import LoggerFactory
-from pointstamp.errors import BuildError, CommunicationError, PeerFailedError, PeerLostError
-from pointstamp.operators.building import built, name_of
+from pointstamp.errors import CommunicationError, PeerFailedError, PeerLostError
+from pointstamp.operators.building import built
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.introspection import registered
 from pointstamp.runtime.run_options import memory_budget
 from pointstamp.runtime.worker import Worker
 from pointstamp.spark import bridge, packed_batches
+from pointstamp.spark.dry_build import check_result
 from pointstamp.spark.packed_batches import PackedBatch
 
 if TYPE_CHECKING:
@@ -248,8 +249,6 @@ def run(job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch]) -
 
 def _built(job: Job, scope: Scope, streams: Sequence[Stream[Any]]) -> Stream[Any]:
     stream = built(job.build, scope, job.inputs, streams, job.by_name)
-    if not isinstance(stream, Stream):
-        raise BuildError(
-            f"{name_of(job.build)} should return the stream of its results, and returned {stream!r}"
-        )
-    return stream
+    check_result(job.build, stream)
+    found: Stream[Any] = stream
+    return found

@@ -244,7 +244,7 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any
     try:
         return "", function(_spark, *args)
     except Exception as error:  # noqa: BLE001  (whoever called is told of it)
-        return type(error).__name__, str(error)
+        return type(error).__name__, "\n".join([str(error), *getattr(error, "__notes__", [])])
 
 
 def _stop() -> None:

@@ -347,7 +347,8 @@ def test_executors_that_lack_the_package_get_it_once(
 ) -> None:
     driver = connect or classic  # what the one adds, the other sees
     with pytest.raises(
-        Raised, match=r"No module named 'pointstamp'[^$]*install_on_executors\(spark\) brings"
+        Raised,
+        match=r"executors lack pointstamp \([^$]*install_on_executors\(spark\) brings",
     ):
         driver.call(count, 1000, SLOTS)
     assert driver.call(install_on_executors) is True

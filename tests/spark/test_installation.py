@@ -1,4 +1,4 @@
-"""What is shipped, and what is said of executors that cannot use it; without Spark."""
+"""What is shipped, and what is said of executors that cannot use it; mostly without Spark."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from weakref import WeakSet
 
 import pytest
 
+import pointstamp.spark
 from pointstamp import compiled
 from pointstamp.errors import SparkSetupError
 from pointstamp.spark import installation
 from pointstamp.spark.installation import check_arrival, check_libraries, examined_here, pack
+from tests.spark.standalone import python_without
 
 HERE = examined_here()
 
@@ -111,3 +114,27 @@ def test_executors_that_cannot_use_what_was_sent_say_why(changed, said):
 def test_executors_that_cannot_be_asked_are_said_to_be_so(text, said):
     with pytest.raises(SparkSetupError, match=said):
         raise installation._cannot_ask(text)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_libraries_that_another_python_lacks_are_said_before_the_job(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(installation, "_asked", WeakSet())
+    frame = pointstamp.spark.run(lambda scope, records: records, spark.range(3), workers=1)
+    assert frame.count() == 3  # its Python is ours
+    assert spark not in installation._asked
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", python_without(tmp_path, "pyarrow"))
+    with pytest.raises(SparkSetupError, match=r"executors lack pyarrow \(.*: .*PYSPARK_PYTHON"):
+        frame.count()
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_another_version_of_python_is_said_before_the_job(spark, tmp_path, monkeypatch):
+    frame = pointstamp.spark.run(lambda scope, records: records, spark.range(3), workers=1)
+    monkeypatch.setattr(installation, "_asked", WeakSet())
+    # Ours by another name, so that it is asked; and as if this program had another.
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", python_without(tmp_path, "cloudpickle"))
+    monkeypatch.setattr(spark.sparkContext, "pythonVer", "3.9")
+    with pytest.raises(SparkSetupError, match=r"run Python 3\.1\d, and this program Python 3\.9"):
+        frame.count()

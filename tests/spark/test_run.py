@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,14 @@ import pytest
 
 import pointstamp.spark
 from pointstamp.communication.explanations import explain_program
-from pointstamp.errors import BuildError, SparkSetupError, UsageError
+from pointstamp.errors import (
+    BuildError,
+    ColumnError,
+    SchemaError,
+    SparkSetupError,
+    UsageError,
+    WorkerError,
+)
 from pointstamp.spark import driver_control
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -180,7 +188,8 @@ def test_nothing_runs_before_an_action(spark, tmp_path):
         mark.touch()
         return records
 
-    result = run(build, {"records": spark.range(3)}, "id long")
+    inputs = {"records": spark.range(3)}
+    result = pointstamp.spark.run(build, inputs, "id long", workers=2, check=False)
     assert result.columns == ["id"]
     assert not mark.exists()
     assert result.count() == 3
@@ -261,7 +270,7 @@ def test_results_are_cast_where_no_value_changes(spark):
 def failure_of(frame):
     with pytest.raises(Exception, match="worker") as caught:
         frame.collect()
-    return str(caught.value)
+    return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
 
 
 @pytest.mark.parametrize(
@@ -272,7 +281,9 @@ def failure_of(frame):
     ],
 )
 def test_a_result_that_does_not_fit_the_schema_is_an_error(spark, schema, said):
-    message = failure_of(run(same, {"records": spark.range(1000)}, schema))
+    # By a function of which it is not known before what it makes.
+    made = run(lambda s, r: r.map_batches(lambda b: b), {"r": spark.range(1000)}, schema)
+    message = failure_of(made)
     assert "SchemaError" in message
     assert said in message
 
@@ -299,6 +310,78 @@ def test_what_an_operator_raises_is_in_the_message_with_its_traceback(spark):
     assert 'raise ValueError("the very cause")' in message
 
 
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("action", ["collect", "show", "count", "toArrow", "take"])
+def test_an_error_begins_with_its_cause(spark, action, fused):
+    """Whichever action it is; `take` breaks off what is fused, which Spark refuses."""
+    if fused and action in ("take", "show"):
+        pytest.skip("Spark refuses it before anything runs")
+
+    def fails(scope, records):
+        def check(batch):
+            raise ValueError("the very cause")
+
+        return records.map_batches(check, name="Check")
+
+    inputs = {"records": spark.range(0, 1000, 1, 2)}
+    frame = pointstamp.spark.run(fails, inputs, "id long", workers=2, fused=fused)
+    arguments = [5] if action == "take" else []
+    with pytest.raises(WorkerError) as caught:
+        getattr(frame, action)(*arguments)
+    first = str(caught.value).splitlines()[0]
+    assert re.fullmatch(
+        r"worker [01] failed: operator 'Check' failed at time 0: ValueError\('the very cause'\)",
+        first,
+    )
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert caught.value.operator == "Check"
+
+
+def test_what_spark_refuses_after_a_failure_is_not_that_failure(spark):
+    def fails(scope, records):
+        def check(batch):
+            raise ValueError("the very cause")
+
+        return records.map_batches(check)
+
+    inputs = {"records": spark.range(0, 100, 1, 2)}
+    frame = pointstamp.spark.run(fails, inputs, "id long", fused=True)
+    failure_of(frame)
+    with pytest.raises(Exception, match="Barrier execution mode does not allow"):
+        frame.take(5)
+
+
+def test_jobs_and_plans_say_what_runs(spark, capsys):
+    frame = run(by_id, {"records": spark.range(0, 100, 1, 2)}, "id long")
+    context = spark.sparkContext
+
+    def seen(scope, records):
+        # The tasks of a job have the properties of the thread that asked for it.
+        def described(batch):
+            from pyspark import TaskContext
+
+            said = TaskContext.get().getLocalProperty("spark.job.description")
+            return pa.RecordBatch.from_pydict({"said": [said]})
+
+        return records.map_batches(described)
+
+    asked = run(seen, {"records": spark.range(0, 100, 1, 2)}, "said string")
+    found = {row.said for row in asked.collect()}
+    assert found == {f"pointstamp: {seen.__qualname__}, 2 workers"}
+    assert context.getLocalProperty("spark.job.description") is None
+    context.setJobDescription("mine")
+    try:
+        # Another DataFrame: of one that was computed Spark keeps what it shuffled.
+        asked = run(seen, {"records": spark.range(0, 100, 1, 2)}, "said string")
+        assert {row.said for row in asked.collect()} == {"mine"}
+    finally:
+        context.setLocalProperty("spark.job.description", None)
+    frame.explain()
+    plan = capsys.readouterr().out
+    for name in ("input 0", "by_id, 2 workers", "results"):
+        assert f"MapInArrow pointstamp: {name}(" in plan
+
+
 def test_a_task_that_dies_fails_the_job(spark):
     def dies_on_one(scope, records):
         import os
@@ -318,7 +401,7 @@ def test_a_task_that_dies_fails_the_job(spark):
 
 
 def test_a_failed_job_leaves_the_session_usable(spark):
-    failure_of(run(same, {"records": spark.range(3)}, "other long"))
+    failure_of(run(same, {"records": spark.range(1000)}, "id tinyint"))
     assert run(same, {"records": spark.range(3)}, "id long").count() == 3
 
 
@@ -390,8 +473,78 @@ def test_what_cannot_be_called_with_the_inputs_is_said_before_anything_starts(sp
 
 
 def test_a_build_that_returns_no_stream_is_an_error(spark):
-    message = failure_of(run(lambda scope, records: None, {"records": spark.range(3)}, "id long"))
-    assert "should return the stream of its results, and returned None" in message
+    started = time.monotonic()
+    with pytest.raises(
+        BuildError,
+        match=r"test_run.py:\d+\) should return the stream of its results, and returned None",
+    ):
+        run(lambda scope, records: None, {"records": spark.range(3)}, "id long")
+    assert time.monotonic() - started < 5  # milliseconds, on a machine with nothing else to do
+
+
+def test_a_mistake_in_build_is_said_before_any_job_with_its_line(spark):
+    tracker = spark.sparkContext.statusTracker()
+    before = tracker.getJobIdsForGroup(None)
+
+    def build(scope, records):
+        return records.exchagne("id")
+
+    with pytest.raises(AttributeError, match="exchagne") as caught:
+        run(build, {"records": spark.range(3)}, "id long")
+    assert [caught.traceback[0].name, caught.traceback[-1].name] == [
+        "test_a_mistake_in_build_is_said_before_any_job_with_its_line",
+        "build",
+    ]
+    assert tracker.getJobIdsForGroup(None) == before
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda scope, records: records.exchange("idd"),
+        lambda scope, records: records.filter(pc.field("id") > 0).exchange(["id", "idd"]),
+        lambda scope, records: records.filter(pc.field("idd") > 0),
+    ],
+)
+def test_a_missing_column_of_an_input_is_said_before_any_job(spark, build):
+    with pytest.raises(ColumnError, match="reads idd of input 'records', whose columns are id"):
+        run(build, {"records": spark.range(3)}, "id long")
+
+
+def test_other_columns_than_those_of_the_result_are_said_before_any_job(spark):
+    with pytest.raises(SchemaError, match=r"the results have columns id, .* has other"):
+        run(by_id, {"records": spark.range(3)}, "other long")
+
+
+def test_a_schema_is_that_of_the_input_or_has_to_be_given(spark):
+    frame = spark.createDataFrame([(1, "x")], "id long, text string")
+    result = pointstamp.spark.run(by_id, frame, workers=2)
+    assert result.schema == frame.schema
+    assert result.collect() == frame.collect()
+    with pytest.raises(BuildError, match=r"which columns count_all makes .* give schema="):
+        pointstamp.spark.run(count_all, frame, workers=2)
+
+
+def test_inputs_are_given_as_one_or_in_order(spark):
+    def second(scope, x, y):
+        return y
+
+    result = pointstamp.spark.run(second, [spark.range(3), spark.range(5)], workers=2)
+    assert result.count() == 5
+    assert pointstamp.spark.run(same, spark.range(4), workers=1).count() == 4
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"records": [1, 2]}, "input 'records' should be a DataFrame of Spark, and is a list"),
+        ([pa.table({"id": [1]})], "input 'records' should be .* and is a pyarrow.lib.Table"),
+        ("records", "are a DataFrame, several in a list, or a dict .* and not a str"),
+    ],
+)
+def test_an_input_that_is_no_dataframe_is_named(spark, inputs, said):
+    with pytest.raises(UsageError, match=said):
+        run(same, inputs, "id long")
 
 
 def test_many_rows_arrive_in_large_batches(spark):
@@ -445,7 +598,7 @@ def test_workers_add_up_their_progress_if_they_are_told_to(spark, accumulate):
 def test_connections_for_each_two_machines_arrive_at_the_tasks(spark):
     def way(scope, records):
         mesh = scope.environment.communicator
-        has_routes = mesh._routes is not None
+        has_routes = getattr(mesh, "_routes", None) is not None
         return records.exchange("id").map_batches(
             lambda batch: pa.RecordBatch.from_pydict({"has_routes": [has_routes] * len(batch)})
         )

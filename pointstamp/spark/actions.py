@@ -1,0 +1,97 @@
+"""The DataFrame that `run` gives, whose actions fail of their cause and are named in Spark's UI.
+
+An error of a worker reaches the program as Java's, with the cause in the middle of it. The workers
+report it to the driver, too (`failures`), so actions of this very DataFrame raise it as
+`pointstamp.execute` does. What is made of the DataFrame by Spark is Spark's, and its actions raise
+what Spark raises.
+
+Before the first of them in a session the Python of the executors is compared with ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.errors import PointstampError
+from pointstamp.spark import driver_control
+from pointstamp.spark.installation import check_executors
+from pointstamp.spark.session import context_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from pointstamp.communication.control import WorkerConfig
+
+ACTIONS = (
+    "collect",
+    "count",
+    "first",
+    "foreach",
+    "foreachPartition",
+    "head",
+    "isEmpty",
+    "show",
+    "tail",
+    "take",
+    "toArrow",
+    "toPandas",
+)
+"""The methods of a DataFrame that run it, and are done when they return."""
+
+DESCRIPTION = "spark.job.description"
+
+
+def with_actions(frame: DataFrame, config: WorkerConfig, description: str) -> DataFrame:
+    """`frame`, with actions that raise what a worker failed of, and have a description."""
+    for name in ACTIONS:
+        action = getattr(frame, name, None)
+        if action is not None:
+            setattr(frame, name, _explaining(action, frame, config, description))
+    return frame
+
+
+def _explaining(
+    action: Callable[..., Any], frame: DataFrame, config: WorkerConfig, description: str
+) -> Callable[..., Any]:
+    spark = frame.sparkSession
+
+    @wraps(action)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        check_executors(spark)
+        with _described(spark, description), explained_by(config):
+            return action(*args, **kwargs)
+
+    return call
+
+
+@contextmanager
+def explained_by(config: WorkerConfig) -> Iterator[None]:
+    """Raise what a worker failed of, in place of what Spark makes of it."""
+    before = driver_control.first_cause(config)
+    try:
+        yield
+    except PointstampError:
+        raise
+    except Exception:
+        cause = driver_control.first_cause(config)
+        # One of a run before is no cause of what Spark refuses now.
+        if cause is None or cause is before:
+            raise
+        raise cause.as_error() from cause.cause
+
+
+@contextmanager
+def _described(spark: Any, description: str) -> Iterator[None]:
+    """Have the jobs of this thread described in Spark's UI, unless the program does it."""
+    context = context_of(spark)
+    if context is None or context.getLocalProperty(DESCRIPTION) is not None:
+        yield
+        return
+    context.setLocalProperty(DESCRIPTION, description)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(DESCRIPTION, None)  # type: ignore[arg-type]  # as Spark unsets it

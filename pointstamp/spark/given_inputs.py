@@ -1,0 +1,73 @@
+"""The inputs of a Spark job by name, however they were given: by name, in order, or just one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.errors import SparkSetupError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def inputs_by_name(build: Callable[..., Any], inputs: Any) -> dict[str, DataFrame]:
+    """The DataFrames that `build` gets, in order, with the names that messages call them.
+
+    Those given without a name have that of the parameter that they are for.
+
+    Raises
+    ------
+    UsageError
+        For what is no DataFrame, with its name and type.
+    """
+    try:
+        from pyspark.sql import DataFrame
+    except ImportError as cause:
+        raise SparkSetupError(
+            "PySpark is not installed here: pip install 'pointstamp[spark]'"
+        ) from cause
+    if isinstance(inputs, DataFrame):
+        inputs = [inputs]
+    if isinstance(inputs, Mapping):
+        named = dict(inputs)
+    elif isinstance(inputs, Sequence) and not isinstance(inputs, str | bytes):
+        names = parameter_names(build, len(inputs))
+        named = dict(zip(names, inputs, strict=True))
+    else:
+        raise UsageError(
+            "the inputs of a dataflow on Spark are a DataFrame, several in a list, or a dict of "
+            f"them by name, and not {_described(inputs)}"
+        )
+    for name, frame in named.items():
+        if not isinstance(name, str):
+            raise UsageError(f"an input's name is a str, and not {name!r}")
+        if not isinstance(frame, DataFrame):
+            raise UsageError(
+                f"input {name!r} should be a DataFrame of Spark, and is {_described(frame)}; "
+                "spark.createDataFrame makes one of tables and rows"
+            )
+    return named
+
+
+def parameter_names(build: Callable[..., Any], n: int) -> list[str]:
+    """What `build` calls its inputs, which follow its scope; numbers where it does not say.
+
+    >>> parameter_names(lambda scope, edges, seeds: edges, 2)
+    ['edges', 'seeds']
+    >>> parameter_names(lambda *streams: streams[1], 2)
+    ['input 0', 'input 1']
+    """
+    try:
+        parameters = list(inspect.signature(build).parameters.values())[1:]
+    except (TypeError, ValueError):
+        parameters = []
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [parameter.name for parameter in parameters if parameter.kind in plain]
+    return names[:n] + [f"input {i}" for i in range(len(names[:n]), n)]
+
+
+def _described(value: Any) -> str:
+    kind = type(value)
+    return f"a {kind.__module__}.{kind.__qualname__}".replace("builtins.", "")
