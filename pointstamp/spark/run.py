@@ -70,9 +70,9 @@ def run(
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
 
-    Every action runs the dataflow again, as with any DataFrame; `cache` keeps it. The dataflow
-    is built once by this call, in milliseconds and without a record, so that what is wrong with
-    it is an error here.
+    Another action may run the dataflow again, or take what Spark has kept of the one before;
+    `cache` has it kept. The dataflow is built once by this call, in milliseconds and without a
+    record, so that what is wrong with it is an error here.
 
     Parameters
     ----------
