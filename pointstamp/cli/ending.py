@@ -97,8 +97,10 @@ def _failed(error: BaseException, with_traceback: bool, runs_program: bool) -> i
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, what it was raised from, and so on."""
-    while error is not None:
+    """An error, what it was raised from, and so on; each once, should one be its own cause."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         yield error
         error = error.__cause__
 

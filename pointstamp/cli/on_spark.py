@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.cli.display import Display
 from pointstamp.cli.request import Request
+from pointstamp.errors import PointstampError
 from pointstamp.formats.edge_files import read_edges
 from pointstamp.formats.parquet import table_of
 from pointstamp.formats.vertex_set import VertexSet
@@ -108,5 +109,7 @@ def _failing_in_words(frame: Any = None) -> Iterator[None]:
     """Let a job of Spark fail of what its workers failed of, or else in words of Spark's."""
     try:
         yield
+    except PointstampError:
+        raise  # an action of the frame has found what its workers failed of
     except Exception as error:
         raise error_of(error, frame) from error
