@@ -16,7 +16,7 @@ Umbra's "German string".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,6 +101,13 @@ class WordOrder:
     def texts(self) -> tuple[int, ...]:
         """Which of the words in order are numbers of texts."""
         return tuple(text.number for text in self._texts)
+
+    def held_texts(
+        self, batches: Iterable[Rows], key_texts: Iterable[int]
+    ) -> list[tuple[Rows, tuple[int, ...]]]:
+        """Of rows in order: which of their words are numbers of texts, with some of the key's."""
+        texts = (*key_texts, *self.texts)
+        return [(rows, texts) for rows in batches]
 
     def encode(self, rows: Rows) -> Rows:
         """Rows int64[n, n_given + 1] with their words in order, int64[n, n_words + 1]."""

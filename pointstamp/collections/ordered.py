@@ -78,8 +78,7 @@ class FirstValue(Accumulator):
     def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
         """The values, with their words in order."""
         key_texts = [place for place in texts if place < self._n_key]
-        in_order = (*key_texts, *self._order.texts)
-        return [(rows, in_order) for rows in self._kept.rows]
+        return self._order.held_texts(self._kept.rows, key_texts)
 
     def grow(self, n: int) -> None:
         """Of no values."""
@@ -256,8 +255,7 @@ class Quantile(Accumulator):
     def held_texts(self, texts: tuple[int, ...]) -> HeldTexts:
         """The values upward, with their words in order; those downward are the same."""
         key_texts = [place for place in texts if place < self._n_key]
-        in_order = (*key_texts, *self._order.texts)
-        return [(rows, in_order) for rows in self._upward.rows]
+        return self._order.held_texts(self._upward.rows, key_texts)
 
     def grow(self, n: int) -> None:
         """Of no values."""

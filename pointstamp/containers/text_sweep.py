@@ -104,8 +104,6 @@ class TextSweeps:
         See `PIECE`.
     order : TextOrder
         Where texts have labels.
-    is_awake : bool
-        Whether there may be something to do although no value was entered since the last piece.
     reuses : bool
         Whether numbers that were freed are used again. If not, what is overlooked is always seen.
     """
@@ -120,7 +118,6 @@ class TextSweeps:
         self._numbers = count()
         self._n_uses = 0
         self._work: Iterator[int] | None = None
-        self.is_awake = False
         self._last: list[int] = []
         """The numbers that the last sweep freed."""
         self._used = 0
@@ -157,6 +154,14 @@ class TextSweeps:
         return TextStats(len(self._dictionary), self._used, self._n_sweeps, self._refused)
 
     # Sweeping.
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether there may be something to do although no value came since the last piece.
+
+        With less than none to spare a sweep begins whenever it may.
+        """
+        return self._work is not None or self.spare < 0
 
     @property
     def is_due(self) -> bool:
@@ -199,8 +204,6 @@ class TextSweeps:
             self._dictionary.end_marking()
             raise
         self._work = None
-        # With less than none to spare one begins whenever it may.
-        self.is_awake = self.spare < 0
 
     def _begin(self) -> bool:
         """Begin a sweep, if nothing refuses; whether it has begun."""
@@ -221,7 +224,6 @@ class TextSweeps:
             for holder in [*holders, *self._results.values()]:
                 held += holder.held_texts()
         self._work = self._pieces(marks, held)
-        self.is_awake = True
         return True
 
     def _why_not(self, holders: list[TextHolder], still: ExitStack) -> str:

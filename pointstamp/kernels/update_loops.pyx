@@ -317,7 +317,7 @@ cdef Py_ssize_t seek(
     spread evenly, as numbers of texts and most keys are: each step is into memory that is in no
     cache.
     """
-    cdef Py_ssize_t low = begin, high, step, middle
+    cdef Py_ssize_t low = begin, high, step
     cdef int before = 1 if after else 0
     if n - begin > EVENLY:
         high = n - 1
@@ -335,14 +335,7 @@ cdef Py_ssize_t seek(
             ):
                 high -= step
                 step *= 2
-            low = max(high - step, begin)
-            while low < high:
-                middle = low + (high - low) // 2
-                if compare(rows + middle * width, key, n_key) < before:
-                    low = middle + 1
-                else:
-                    high = middle
-            return low
+            return halve(rows, max(high - step, begin), high, width, key, n_key, before)
         low = step + 1
     return gallop(rows, low, n, width, key, n_key, after)
 
@@ -357,12 +350,25 @@ cdef Py_ssize_t gallop(
     bint after,
 ) noexcept nogil:
     """What `seek` finds, by steps that double, and halves of the last: near rows in few steps."""
-    cdef Py_ssize_t low = begin, high, step = 1, middle
+    cdef Py_ssize_t low = begin, step = 1
     cdef int before = 1 if after else 0
     while low + step <= n and compare(rows + (low + step - 1) * width, key, n_key) < before:
         low += step
         step *= 2
-    high = min(low + step - 1, n)
+    return halve(rows, low, min(low + step - 1, n), width, key, n_key, before)
+
+
+cdef inline Py_ssize_t halve(
+    const int64_t *rows,
+    Py_ssize_t low,
+    Py_ssize_t high,
+    Py_ssize_t width,
+    const int64_t *key,
+    Py_ssize_t n_key,
+    int before,
+) noexcept nogil:
+    """The first row from `low` to `high` that compares with the key as `before`, or more."""
+    cdef Py_ssize_t middle
     while low < high:
         middle = low + (high - low) // 2
         if compare(rows + middle * width, key, n_key) < before:

@@ -239,6 +239,7 @@ def _checked(
     by_name: bool,
 ) -> str | StructType:
     """The schema of the results, which are those that the dataflow has if that is known."""
+    import pyarrow
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
@@ -260,16 +261,9 @@ def _checked(
     if isinstance(stream, InputStream):
         struct = StructType.fromDDL(schema) if isinstance(schema, str) else schema
         if isinstance(struct, StructType):
-            conform(_empty(stream.schema), to_arrow_schema(struct, timezone="UTC"))
+            nothing = pyarrow.RecordBatch.from_pylist([], schema=stream.schema)
+            conform(nothing, to_arrow_schema(struct, timezone="UTC"))
     return schema
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    import pyarrow
-
-    return pyarrow.RecordBatch.from_arrays(
-        [pyarrow.array([], field.type) for field in schema], schema=schema
-    )
 
 
 def arriving(frames: Sequence[DataFrame], workers: int) -> DataFrame:

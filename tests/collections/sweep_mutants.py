@@ -138,8 +138,8 @@ SWEEP_MUTANTS = [
         [
             (
                 "Values in order are forgotten.",
-                "return [(rows, in_order) for rows in self._kept.rows]",
-                "return [(rows, in_order[:0]) for rows in self._kept.rows]",
+                "return self._order.held_texts(self._kept.rows, key_texts)",
+                "return self._order.held_texts([], key_texts)",
             ),
         ],
     ),

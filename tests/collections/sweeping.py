@@ -37,12 +37,10 @@ def sweeping(piece: int = WHOLE, reuses: bool = False) -> Iterator[TextSweeps]:
     SWEEPS._holders.clear()
     before = SWEEPS.spare, SWEEPS.piece, SWEEPS.reuses
     SWEEPS.spare, SWEEPS.piece, SWEEPS.reuses = -WHOLE, piece, reuses
-    SWEEPS.is_awake = True
     try:
         yield SWEEPS
     finally:
         SWEEPS.spare, SWEEPS.piece, SWEEPS.reuses = before
-        SWEEPS.is_awake = SWEEPS.is_due
         SWEEPS.finish()
         # Texts of other tests have numbers in the order in which they come.
         SWEEPS._last.clear()

@@ -134,6 +134,14 @@ def _checked(records: Stream[Any]) -> Stream[Any]:
 # Searches.
 
 
+def _both_numbered(
+    scope: Scope, vertices: Stream[Any], edges: Stream[Any]
+) -> tuple[Stream[Any], Stream[Any]]:
+    """Vertices and edges with their numbers."""
+    of_vertices = vertices.map_batches(lambda batch: with_numbers(batch, ID))
+    return of_vertices, edges.map_batches(_EdgeNumbers(scope.index, scope.peers))
+
+
 @dataclass(frozen=True, eq=False)
 class SearchFlow:
     """The dataflow of searches: from records of vertices and edges to matches, with attributes.
@@ -153,8 +161,7 @@ class SearchFlow:
 
     def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
         """Lay it out."""
-        of_vertices = vertices.map_batches(lambda batch: with_numbers(batch, ID))
-        of_edges = edges.map_batches(_EdgeNumbers(scope.index, scope.peers))
+        of_vertices, of_edges = _both_numbered(scope, vertices, edges)
         graphs = whole_graphs(of_vertices, of_edges, *_asked(self.searches))
         tables = {
             "vertex": numbered_tables(of_vertices, ID),
@@ -200,8 +207,7 @@ class CountFlow:
 
     def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
         """Lay it out."""
-        of_vertices = vertices.map_batches(lambda batch: with_numbers(batch, ID))
-        of_edges = edges.map_batches(_EdgeNumbers(scope.index, scope.peers))
+        of_vertices, of_edges = _both_numbered(scope, vertices, edges)
         graphs = whole_graphs(of_vertices, of_edges, *_asked(self.searches))
         return scope.concatenate(
             [searched(graphs, _WholeTask(CountTask(search))) for search in self.searches]
@@ -216,8 +222,7 @@ class LengthFlow:
 
     def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
         """Lay it out."""
-        of_vertices = vertices.map_batches(lambda batch: with_numbers(batch, ID))
-        of_edges = edges.map_batches(_EdgeNumbers(scope.index, scope.peers))
+        of_vertices, of_edges = _both_numbered(scope, vertices, edges)
         ends = self.ends
         asked = {name.parts[0] for tree in (ends.begin, ends.end) for name in names_in(tree)}
         of_edge = {name.parts[0] for name in names_in(ends.edge)} if ends.edge else set()
@@ -233,8 +238,7 @@ class ListFlow:
 
     def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
         """Lay it out."""
-        of_vertices = vertices.map_batches(lambda batch: with_numbers(batch, ID))
-        of_edges = edges.map_batches(_EdgeNumbers(scope.index, scope.peers))
+        of_vertices, of_edges = _both_numbered(scope, vertices, edges)
         return searched(whole_graphs(of_vertices, of_edges, [ID], []), _ListTask(self.task))
 
 
