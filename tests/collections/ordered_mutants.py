@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.collections.hunting import by_views_of, from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
-from tests.collections.text_quantiles import TextChanges, check_text_quantiles, text_changes
+from tests.collections.text_quantiles import (
+    TextChanges,
+    check_first_of_texts,
+    check_text_quantiles,
+    text_changes,
+)
 
 
 @from_seed(44)
@@ -15,6 +21,14 @@ from tests.collections.text_quantiles import TextChanges, check_text_quantiles, 
 def by_quantiles_of_texts(program: TextChanges) -> None:
     """Quantiles of texts, of which some begin alike."""
     check_text_quantiles(program)
+
+
+@from_seed(45)
+@without_shrinking
+@given(st.permutations("abc"), st.booleans())
+def by_first_of_texts(ends: list[str], greatest: bool) -> None:
+    """The first of texts that begin alike and came in some order."""
+    check_first_of_texts(ends, greatest)
 
 
 ORDERED_MUTANTS = [
@@ -112,14 +126,19 @@ ORDERED_MUTANTS = [
     ),
     *_of(
         "collections.order",
-        by_views_of("ordered", "over", "statistics", "topk"),
+        by_first_of_texts,
         [
             (
                 "Of texts that begin alike the first that came is the least.",
                 "ranks = TEXTS.ranks(words[:, text.number])",
                 "ranks = words[:, text.number]",
-                68,
             ),
+        ],
+    ),
+    *_of(
+        "collections.order",
+        by_views_of("ordered", "over", "statistics", "topk"),
+        [
             (
                 "Texts that begin alike are in their order where the greatest comes first.",
                 "words[:, text.number] = ~ranks if text.turned else ranks",

@@ -23,7 +23,7 @@ from tests.collections.hunting import CollectionMutant, by_views, by_workers
 from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops, by_merged_times, by_totals
 from tests.collections.merge_mutants import MERGE_MUTANTS, by_series, by_spines, by_traces
 from tests.collections.mutants import MUTANTS
-from tests.collections.ordered_mutants import by_quantiles_of_texts
+from tests.collections.ordered_mutants import by_first_of_texts, by_quantiles_of_texts
 from tests.collections.policy_mutants import (
     POLICY_MUTANTS,
     by_asserting,
@@ -91,7 +91,7 @@ HUNTS = [
     *(by_asserting, by_failing, by_insertions),
     *(by_merges, by_records, by_records_of_workers, by_spines, by_series, by_traces),
     *(by_merged_times, by_totals, by_exact_sums, by_rounded_sums, by_lives_of_sums),
-    by_quantiles_of_texts,
+    *(by_quantiles_of_texts, by_first_of_texts),
     *(by_user_times, by_sweeps, by_swept_loops),
 ]
 

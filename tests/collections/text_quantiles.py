@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from typing import Any
 from unittest.mock import patch
 
@@ -77,4 +79,23 @@ def check_text_quantiles(program: TextChanges) -> None:
             shares = expected(rows, Fraction(repr(program.share)))
             halves = expected(rows, Fraction(1, 2))
             assert view.snapshot() == [(k, shares[k], halves[k]) for k in sorted(shares)]
+        view.close()
+
+
+_COUNTER = count()
+
+
+def check_first_of_texts(ends: Sequence[str], greatest: bool) -> None:
+    """The first of texts that begin alike, which come one by one and are new to the process."""
+    begin = f"{LONG}{next(_COUNTER)}, "
+
+    def build(scope: Any, t: Any) -> Any:
+        return t.group_by("k").top_k(1, by="t", descending=greatest)
+
+    with patch.object(order, "TEXT_ORDER", TextOrder(TEXTS, 1)):
+        view = ps.View(build, t="k long, t string")
+        for end in ends:
+            view.update("t", [((0, begin + end), 1)])
+        view.advance()
+        assert view.snapshot() == [(0, begin + (max if greatest else min)(ends))]
         view.close()
