@@ -10,7 +10,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from pointstamp.kernels.update_loops cimport Rows, compare, copy, seek
+from pointstamp.kernels.update_loops cimport Rows, compare, copy
+from pointstamp.kernels.update_searches cimport seek
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil

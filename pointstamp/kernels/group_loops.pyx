@@ -10,8 +10,9 @@ from libc.string cimport memcpy, memmove
 import numpy as np
 
 from pointstamp.kernels.update_loops cimport (
-    Rows, Table, compare, copy, hash_row, look_at, next_there, seek,
+    Rows, Table, compare, copy, hash_row, look_at, next_there,
 )
+from pointstamp.kernels.update_searches cimport seek
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil

@@ -15,15 +15,11 @@ from pointstamp.kernels.update_loops cimport (
     Table,
     compare,
     copy,
-    fetch,
-    gallop,
-    insert_sorted,
     look_at,
     look_at_places,
-    seek,
-    sort_rows,
-    sum_sorted,
 )
+from pointstamp.kernels.update_searches cimport fetch, gallop, seek
+from pointstamp.kernels.update_sorts cimport FEW, insert_sorted, sort_rows, sum_sorted
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
@@ -34,7 +30,6 @@ ctypedef const int64_t[:, ::1] Rows
 cdef enum:
     MOST_BATCHES = 64  # how many batches are read side by side
     AHEAD = 4  # so many groups ahead the memory is asked for
-    FEW = 32  # so many rows are sorted by insertion alone
     NEAR = 16  # a batch of no more rows for a group has the next group near
 
 cdef object empty = np.empty, int64 = np.int64
@@ -202,7 +197,7 @@ cdef class Histories:
         cdef Py_ssize_t b
         for b in range(self.n_batches):
             if not self.is_near[b]:
-                fetch(self.tables[b].rows, self.tables[b].n, self.tables[b].width, key, False)
+                fetch(self.tables[b].rows, self.tables[b].n, self.tables[b].width, key, 1)
 
     cdef int read(
         self,
@@ -229,7 +224,7 @@ cdef class Histories:
         for b in range(self.n_batches):
             table = &self.tables[b]
             if not self.is_near[b]:
-                fetch(table.rows, table.n, table.width, key, True)
+                fetch(table.rows, table.n, table.width, key, 2)
         for b in range(self.n_batches):
             table = &self.tables[b]
             if self.is_near[b]:
@@ -467,13 +462,13 @@ def match_times(
     cdef const int64_t *its_time
     cdef int64_t *pair
     cdef bint is_fixed
-    cdef int again
+    cdef int n_steps
     look_at(changes, &mine)
-    for again in range(2):
+    for n_steps in range(1, 3):
         for b in range(own.n):
             look_at(batches[b], &table)
             for i in range(min(mine.n, AHEAD)):
-                fetch(table.rows, table.n, table.width, mine.rows + i * mine.width, again)
+                fetch(table.rows, table.n, table.width, mine.rows + i * mine.width, n_steps)
     for b in range(own.n):
         look_at(batches[b], &table)
         is_fixed = times[b] is not None

@@ -79,30 +79,6 @@ cdef inline int look_at_places(object array, Places *places) except -1:
     return 0
 
 
-cdef void insert_sorted(int64_t *rows, Py_ssize_t n, Py_ssize_t width) noexcept nogil
-cdef bint sort_rows(int64_t *rows, int64_t *spare, Py_ssize_t n, Py_ssize_t width) noexcept nogil
-cdef Py_ssize_t sum_sorted(int64_t *rows, Py_ssize_t n, Py_ssize_t width) noexcept nogil
-cdef Py_ssize_t seek(
-    const int64_t *rows,
-    Py_ssize_t begin,
-    Py_ssize_t n,
-    Py_ssize_t width,
-    const int64_t *key,
-    Py_ssize_t n_key,
-    bint after,
-) noexcept nogil
-cdef Py_ssize_t gallop(
-    const int64_t *rows,
-    Py_ssize_t begin,
-    Py_ssize_t n,
-    Py_ssize_t width,
-    const int64_t *key,
-    Py_ssize_t n_key,
-    bint after,
-) noexcept nogil
-cdef void fetch(
-    const int64_t *rows, Py_ssize_t n, Py_ssize_t width, const int64_t *key, bint again
-) noexcept nogil
 cdef bint next_there(
     const int64_t **data,
     const Py_ssize_t *size,

@@ -4,108 +4,32 @@ What each function does, and of which shapes, is said by its plain twin, of the 
 `consolidation`, `matches` and `group_states`.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 import numpy as np
 
+from pointstamp.kernels.update_searches cimport (
+    EVENLY,
+    STEPS,
+    gallop,
+    nearer,
+    prefetch,
+    rows_by_word,
+    seek,
+    seek_near,
+)
+from pointstamp.kernels.update_sorts cimport FEW, either, insert_sorted, sort_rows, sum_sorted
+
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
     bint __builtin_mul_overflow(int64_t, int64_t, int64_t *) noexcept nogil
-    void __builtin_prefetch(const void *) noexcept nogil
 
 cdef enum:
-    RUN = 12  # so many rows are sorted by insertion, and then merged
-    FEW = 32  # so many are sorted by insertion alone
-    EVENLY = 1024  # among more rows a key is looked for where it would be
-    AHEAD = 6  # so many keys ahead the memory is asked for
+    BLOCK = 64  # for so many keys together the memory is asked for
     NEAR = 16  # a batch of no more rows for a change has the next key near
     MOST_BATCHES = 64  # how many batches are read side by side
-
-
-cdef void insert_sorted(int64_t *rows, Py_ssize_t n, Py_ssize_t width) noexcept nogil:
-    """Sort `n` rows in place; equal ones keep their order."""
-    cdef Py_ssize_t i, j, k
-    cdef int64_t word
-    for i in range(1, n):
-        j = i
-        while j > 0 and compare(rows + (j - 1) * width, rows + j * width, width - 1) > 0:
-            for k in range(width):
-                word = rows[j * width + k]
-                rows[j * width + k] = rows[(j - 1) * width + k]
-                rows[(j - 1) * width + k] = word
-            j -= 1
-
-
-cdef bint sort_rows(
-    int64_t *rows, int64_t *spare, Py_ssize_t n, Py_ssize_t width
-) noexcept nogil:
-    """Sort `n` rows by all words but the last; whether the result is in `spare`."""
-    cdef Py_ssize_t i, half = RUN, start, middle, end, left, right
-    cdef int64_t *source = rows
-    cdef int64_t *target = spare
-    cdef int64_t *swapped
-    cdef bint is_sorted = True
-    for i in range(1, n):
-        if compare(rows + (i - 1) * width, rows + i * width, width - 1) > 0:
-            is_sorted = False
-            break
-    if is_sorted:
-        return False
-    start = 0
-    while start < n:
-        insert_sorted(rows + start * width, min(half, n - start), width)
-        start += half
-    while half < n:
-        start = 0
-        while start < n:
-            middle = min(start + half, n)
-            end = min(middle + half, n)
-            left, right, i = start, middle, start
-            if middle == end or compare(
-                source + (middle - 1) * width, source + middle * width, width - 1
-            ) <= 0:
-                memcpy(target + start * width, source + start * width,
-                       (end - start) * width * sizeof(int64_t))
-            else:
-                while left < middle and right < end:
-                    if compare(source + left * width, source + right * width, width - 1) <= 0:
-                        copy(target + i * width, source + left * width, width)
-                        left += 1
-                    else:
-                        copy(target + i * width, source + right * width, width)
-                        right += 1
-                    i += 1
-                memcpy(target + i * width, source + left * width,
-                       (middle - left) * width * sizeof(int64_t))
-                i += middle - left
-                memcpy(target + i * width, source + right * width,
-                       (end - right) * width * sizeof(int64_t))
-            start = end
-        swapped = source
-        source = target
-        target = swapped
-        half *= 2
-    return source != rows
-
-
-cdef Py_ssize_t sum_sorted(int64_t *rows, Py_ssize_t n, Py_ssize_t width) noexcept nogil:
-    """Make equal neighbours one, of the sum of their diffs, in place; how many are not 0, or -1."""
-    cdef Py_ssize_t i = 0, n_kept = 0
-    cdef int64_t total
-    while i < n:
-        copy(rows + n_kept * width, rows + i * width, width)
-        total = rows[i * width + width - 1]
-        i += 1
-        while i < n and compare(rows + n_kept * width, rows + i * width, width - 1) == 0:
-            if __builtin_add_overflow(total, rows[i * width + width - 1], &total):
-                return -1
-            i += 1
-        rows[n_kept * width + width - 1] = total
-        if total != 0:
-            n_kept += 1
-    return n_kept
 
 
 cdef int check_width(Py_ssize_t width, Py_ssize_t other) except -1:
@@ -201,23 +125,54 @@ cdef bint merge_rows(
 
     at : how many rows were read of the left, of the right, and written
     """
-    cdef Py_ssize_t i = at[0], j = at[1], n = at[2], width = left.width, some
-    cdef const int64_t *one
-    cdef const int64_t *other
-    cdef int64_t *to
+    # What a constant is known of is copied without a loop.
+    if left.width == 2:
+        return merge_rows_of(left, right, rows, at, most, 2)
+    if left.width == 3:
+        return merge_rows_of(left, right, rows, at, most, 3)
+    if left.width == 4:
+        return merge_rows_of(left, right, rows, at, most, 4)
+    return merge_rows_of(left, right, rows, at, most, left.width)
+
+
+cdef inline bint merge_rows_of(
+    const Table *left,
+    const Table *right,
+    int64_t *rows,
+    Py_ssize_t *at,
+    Py_ssize_t most,
+    Py_ssize_t width,
+) noexcept nogil:
+    """What `merge_rows` does, of rows of `width` words."""
+    cdef Py_ssize_t i = at[0], j = at[1], n = at[2], some, is_left
+    cdef const int64_t *one = left.rows + i * width
+    cdef const int64_t *other = right.rows + j * width
+    cdef int64_t *to = rows + n * width
     cdef int order
     while most > 0 and i < left.n and j < right.n:
-        one, other, to = left.rows + i * width, right.rows + j * width, rows + n * width
+        if width > 1 and one[0] != other[0]:
+            # Which side is next is a guess at most times: that is no branch.
+            is_left = one[0] < other[0]
+            copy(to, either(one, other, is_left), width)
+            i += is_left
+            j += 1 - is_left
+            one += -is_left & width
+            other += (is_left - 1) & width
+            to += width
+            most -= 1
+            continue
         order = compare(one, other, width - 1)
         if order < 0:
             copy(to, one, width)
             i += 1
-            n += 1
+            one += width
+            to += width
             most -= 1
         elif order > 0:
             copy(to, other, width)
             j += 1
-            n += 1
+            other += width
+            to += width
             most -= 1
         elif most < 2:
             break
@@ -225,21 +180,22 @@ cdef bint merge_rows(
             copy(to, one, width - 1)
             if __builtin_add_overflow(one[width - 1], other[width - 1], to + width - 1):
                 return True
-            n += to[width - 1] != 0
+            to += width if to[width - 1] != 0 else 0
             i += 1
             j += 1
+            one += width
+            other += width
             most -= 2
+    some = 0
     if j == right.n and i < left.n:
         some = min(most, left.n - i)
-        memcpy(rows + n * width, left.rows + i * width, some * width * sizeof(int64_t))
+        memcpy(to, one, some * width * sizeof(int64_t))
         i += some
-        n += some
     elif i == left.n and j < right.n:
         some = min(most, right.n - j)
-        memcpy(rows + n * width, right.rows + j * width, some * width * sizeof(int64_t))
+        memcpy(to, other, some * width * sizeof(int64_t))
         j += some
-        n += some
-    at[0], at[1], at[2] = i, j, n
+    at[0], at[1], at[2] = i, j, (to - rows) // width + some
     return False
 
 
@@ -302,112 +258,6 @@ def piece_of_two(
     return i, j
 
 
-cdef Py_ssize_t seek(
-    const int64_t *rows,
-    Py_ssize_t begin,
-    Py_ssize_t n,
-    Py_ssize_t width,
-    const int64_t *key,
-    Py_ssize_t n_key,
-    bint after,
-) noexcept nogil:
-    """The first row from `begin` on that is not before the key or, `after`, is behind it.
-
-    As `gallop`, but among many rows the steps begin where the key would be if first words were
-    spread evenly, as numbers of texts and most keys are: each step is into memory that is in no
-    cache.
-    """
-    cdef Py_ssize_t low = begin, high, step
-    cdef int before = 1 if after else 0
-    if n - begin > EVENLY:
-        high = n - 1
-        step = max(near(rows, 0, high, width, key[0]), begin)
-        if compare(rows + step * width, key, n_key) < before:
-            step = near(rows, step, high, width, key[0])
-        else:
-            step = max(near(rows, 0, step, width, key[0]), begin)
-        if compare(rows + step * width, key, n_key) >= before:
-            # It is before the row that was found, or is that row.
-            high = step
-            step = 1
-            while high - step > begin and (
-                compare(rows + (high - step) * width, key, n_key) >= before
-            ):
-                high -= step
-                step *= 2
-            return halve(rows, max(high - step, begin), high, width, key, n_key, before)
-        low = step + 1
-    return gallop(rows, low, n, width, key, n_key, after)
-
-
-cdef Py_ssize_t gallop(
-    const int64_t *rows,
-    Py_ssize_t begin,
-    Py_ssize_t n,
-    Py_ssize_t width,
-    const int64_t *key,
-    Py_ssize_t n_key,
-    bint after,
-) noexcept nogil:
-    """What `seek` finds, by steps that double, and halves of the last: near rows in few steps."""
-    cdef Py_ssize_t low = begin, step = 1
-    cdef int before = 1 if after else 0
-    while low + step <= n and compare(rows + (low + step - 1) * width, key, n_key) < before:
-        low += step
-        step *= 2
-    return halve(rows, low, min(low + step - 1, n), width, key, n_key, before)
-
-
-cdef inline Py_ssize_t halve(
-    const int64_t *rows,
-    Py_ssize_t low,
-    Py_ssize_t high,
-    Py_ssize_t width,
-    const int64_t *key,
-    Py_ssize_t n_key,
-    int before,
-) noexcept nogil:
-    """The first row from `low` to `high` that compares with the key as `before`, or more."""
-    cdef Py_ssize_t middle
-    while low < high:
-        middle = low + (high - low) // 2
-        if compare(rows + middle * width, key, n_key) < before:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-cdef void fetch(
-    const int64_t *rows, Py_ssize_t n, Py_ssize_t width, const int64_t *key, bint again
-) noexcept nogil:
-    """Have the memory at hand into which `seek` steps first or, `again`, where it steps then.
-
-    So that it waits once for several keys or batches, and not for one after the other.
-    """
-    cdef Py_ssize_t step
-    if n > EVENLY:
-        step = near(rows, 0, n - 1, width, key[0])
-        if again:
-            if rows[step * width] < key[0]:
-                step = near(rows, step, n - 1, width, key[0])
-            else:
-                step = near(rows, 0, step, width, key[0])
-        __builtin_prefetch(rows + step * width)
-
-
-cdef inline Py_ssize_t near(
-    const int64_t *rows, Py_ssize_t low, Py_ssize_t high, Py_ssize_t width, int64_t word
-) noexcept nogil:
-    """Where from `low` to `high` a first word would be, if those were spread evenly."""
-    cdef double first = <double>rows[low * width], last = <double>rows[high * width]
-    cdef double part
-    if last <= first or <double>word <= first:
-        return low
-    part = (<double>word - first) / (last - first)
-    return low + <Py_ssize_t>(part * <double>(high - low)) if part < 1.0 else high
-
-
 cdef struct Run:
     # Rows of one key: of the changes, and of a batch.
     Py_ssize_t begin
@@ -418,11 +268,38 @@ cdef struct Run:
 
 
 cdef struct Side:
-    # Where to look: the rows of a batch, how far it was read, and whether the next key is near.
+    # Where to look: the rows of a batch, how far it was read, whether the next key is near, and
+    # if not where the next ones would be.
     const int64_t *rows
     Py_ssize_t n
     Py_ssize_t at
     bint is_near
+    double by_word
+    Py_ssize_t places[BLOCK]
+
+
+cdef void look_ahead(
+    Side *sides, Py_ssize_t n_batches, Py_ssize_t batch_width,
+    const int64_t *keys, Py_ssize_t n_keys, Py_ssize_t width
+) noexcept nogil:
+    """Find where some keys would be: a step for all keys and batches, and then the next one.
+
+    So it waits for memory three times, and not so often for each key and batch.
+    """
+    cdef Py_ssize_t i, b
+    cdef int step
+    cdef Side *side
+    for step in range(STEPS):
+        for b in range(n_batches):
+            side = sides + b
+            if side.is_near or side.n <= EVENLY:
+                continue
+            for i in range(n_keys):
+                side.places[i] = nearer(
+                    side.rows, side.n, batch_width, side.by_word, keys[i * width],
+                    side.places[i] if step else 0,
+                )
+                prefetch(side.rows + side.places[i] * batch_width)
 
 
 def match_batches(given, list batches, int n_key, recipe):
@@ -433,7 +310,7 @@ def match_batches(given, list batches, int n_key, recipe):
     look_at_places(recipe, &words)
     cdef Py_ssize_t n = changes.n, width = changes.width, n_words = words.n
     cdef Py_ssize_t n_batches = 0, batch_width = 0, n_runs = 0, room = 0, total = 0, n_pairs = 0
-    cdef Py_ssize_t begin = 0, end, first, b, ahead
+    cdef Py_ssize_t begin = 0, end, first, b, block = 0, block_end = 0
     cdef Run *runs = NULL
     cdef Run *larger
     cdef const int64_t *key
@@ -448,26 +325,18 @@ def match_batches(given, list batches, int n_key, recipe):
             sides[n_batches].n = batch.n
             sides[n_batches].at = 0
             sides[n_batches].is_near = batch.n <= NEAR * n
+            sides[n_batches].by_word = rows_by_word(batch.rows, batch.n, batch.width)
             check_width(batch.width, batch_width if n_batches else batch.width)
             batch_width = batch.width
             n_batches += 1
     if not n or not n_batches:
         return np.empty((0, n_words + 1), np.int64)
     with nogil:
-        for b in range(n_batches):
-            for ahead in range(0 if sides[b].is_near else min(2 * AHEAD, n)):
-                fetch(sides[b].rows, sides[b].n, batch_width, changes.rows + ahead * width, False)
         while begin < n:
             key = changes.rows + begin * width
-            for b in range(n_batches):
-                if sides[b].is_near:
-                    continue
-                if begin + 2 * AHEAD < n:
-                    fetch(
-                        sides[b].rows, sides[b].n, batch_width, key + 2 * AHEAD * width, False
-                    )
-                if begin + AHEAD < n:
-                    fetch(sides[b].rows, sides[b].n, batch_width, key + AHEAD * width, True)
+            if begin >= block_end:
+                block, block_end = begin, min(begin + BLOCK, n)
+                look_ahead(sides, n_batches, batch_width, key, block_end - block, width)
             end = begin + 1
             if end < n and compare(key + width, key, n_key) == 0:
                 end = gallop(changes.rows, end, n, width, key, n_key, True)
@@ -479,8 +348,10 @@ def match_batches(given, list batches, int n_key, recipe):
                     break
                 runs = larger
             for b in range(n_batches):
-                first = (gallop if sides[b].is_near else seek)(
-                    sides[b].rows, sides[b].at, sides[b].n, batch_width, key, n_key, False
+                first = seek_near(
+                    sides[b].rows, sides[b].at, sides[b].n, batch_width, key, n_key, False,
+                    sides[b].at if sides[b].is_near or sides[b].n <= EVENLY
+                    else sides[b].places[begin - block],
                 )
                 sides[b].at = first
                 if first < sides[b].n and (

@@ -55,13 +55,53 @@ def test_consolidate_sums_what_is_equal(form, n_words, data):
     assert (rows == before).all()
 
 
-@pytest.mark.parametrize("n", [10, 1_000, 100_000])
-def test_consolidate_many(n):
+def spread(how, n, rng):
+    """So many numbers that are spread in some way."""
+    return {
+        "evenly": lambda: rng.integers(0, n, n),
+        "over_all_words": lambda: rng.integers(-(2**63), GREATEST, n, endpoint=True),
+        "unevenly": lambda: np.concatenate([rng.integers(0, 30, n - n // 2),
+                                            2 ** rng.integers(0, 62, n // 2)]),
+        "in_clusters": lambda: rng.integers(-4, 4, n) * 2**60 + rng.integers(0, 100, n),
+        "among_few": lambda: rng.choice([-(2**63), 0, GREATEST], n),
+        "by_powers": lambda: 2 ** rng.integers(0, 63, n),
+        "all_alike": lambda: np.full(n, -(2**63)),
+    }[how]()  # fmt: skip
+
+
+SPREADS = ["evenly", "over_all_words", "unevenly", "in_clusters", "among_few", "by_powers"]
+
+
+@pytest.mark.parametrize("second", ["evenly", "by_powers"])
+@pytest.mark.parametrize("first", [*SPREADS, "all_alike"])
+@pytest.mark.parametrize("n", [10, 33, 1_000, 20_000])
+def test_consolidate_many(n, first, second):
+    """However their words are spread, by which they are sorted."""
     rng = np.random.default_rng(n)
-    rows = np.column_stack([rng.integers(0, n, (n, 2)), rng.integers(-1, 2, n)])
+    rows = np.column_stack([spread(first, n, rng), spread(second, n, rng), rng.integers(-1, 2, n)])
     found = consolidation.consolidate(np.ascontiguousarray(rows))
     assert is_consolidated(found)
     assert as_dict(found) == totals(rows)
+
+
+@pytest.mark.parametrize("sizes", [(900, 900), (900, 20)])
+@pytest.mark.parametrize("n_words", [0, 1, 2, 3, 4])
+def test_merges_by_pieces_come_to_what_one_does(n_words, sizes):
+    rng = np.random.default_rng(n_words)
+    left, right = (
+        consolidation.consolidate(
+            np.column_stack([rng.integers(-9, 9, (n, n_words)), rng.integers(-1, 2, n)])
+        )
+        for n in sizes
+    )
+    into = np.empty((len(left) + len(right), n_words + 1), np.int64)
+    at = np.zeros(3, np.int64)
+    while at[0] + at[1] < len(into):
+        before = at[:2].sum()
+        consolidation.merge_some(left, right, into, at, 7)
+        assert 0 < at[:2].sum() - before <= 7
+    assert as_dict(into[: at[2]]) == totals(left, right)
+    assert consolidation.merge(left, right).tolist() == into[: at[2]].tolist()
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -108,19 +148,15 @@ def test_words_are_chosen_in_any_order(form, rows, places):
     assert found.flags.c_contiguous
 
 
-@pytest.mark.parametrize("spread", ["evenly", "unevenly", "in_clusters", "all_alike"])
-def test_keys_are_found_among_many_rows(spread):
+@pytest.mark.parametrize("how", [*SPREADS, "all_alike"])
+@pytest.mark.parametrize("n", [40, 300])
+def test_keys_are_found_among_many_rows(how, n):
     """Enough of them for a key to be looked for where it would be if they were spread evenly."""
     rng = np.random.default_rng(5)
-    keys = {
-        "evenly": rng.integers(-(2**62), 2**62, 20_000),
-        "unevenly": np.concatenate([rng.integers(0, 30, 10_000), 2 ** rng.integers(0, 62, 10_000)]),
-        "in_clusters": rng.integers(0, 5, 20_000) * 2**60 + rng.integers(0, 100, 20_000),
-        "all_alike": np.full(20_000, -(2**63)),
-    }[spread]
+    keys = spread(how, 20_000, rng)
     values = rng.integers(0, 50, len(keys))
     batch = consolidation.consolidate(np.column_stack([keys, values, np.ones_like(keys)]))
-    asked = np.unique(np.concatenate([rng.choice(keys, 40), rng.integers(-(2**63), GREATEST, 20),
+    asked = np.unique(np.concatenate([rng.choice(keys, n), rng.integers(-(2**63), GREATEST, n // 2),
                                       [-(2**63), GREATEST, 0]]))  # fmt: skip
     changes = np.column_stack([asked, np.ones_like(asked)])
     recipe = np.array([0, ~1], np.int32)

@@ -1,0 +1,138 @@
+"""Searches among sorted rows of updates, by the first words of a key."""
+
+from libc.stdint cimport int64_t
+
+from pointstamp.kernels.update_loops cimport compare
+
+cdef extern from *:
+    void prefetch "__builtin_prefetch"(const void *) noexcept nogil
+
+cdef enum:
+    EVENLY = 1024  # among more rows a key is looked for where it would be
+    STEPS = 3  # by so many steps, each nearer to it
+
+
+cdef inline Py_ssize_t halve(
+    const int64_t *rows,
+    Py_ssize_t low,
+    Py_ssize_t high,
+    Py_ssize_t width,
+    const int64_t *key,
+    Py_ssize_t n_key,
+    int before,
+) noexcept nogil:
+    """The first row from `low` to `high` that compares with the key as `before`, or more."""
+    cdef Py_ssize_t middle
+    while low < high:
+        middle = low + (high - low) // 2
+        if compare(rows + middle * width, key, n_key) < before:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef inline Py_ssize_t gallop(
+    const int64_t *rows,
+    Py_ssize_t begin,
+    Py_ssize_t n,
+    Py_ssize_t width,
+    const int64_t *key,
+    Py_ssize_t n_key,
+    bint after,
+) noexcept nogil:
+    """What `seek` finds, by steps that double, and halves of the last: near rows in few steps."""
+    cdef Py_ssize_t low = begin, step = 1
+    cdef int before = 1 if after else 0
+    while low + step <= n and compare(rows + (low + step - 1) * width, key, n_key) < before:
+        low += step
+        step *= 2
+    return halve(rows, low, min(low + step - 1, n), width, key, n_key, before)
+
+
+cdef inline Py_ssize_t seek_near(
+    const int64_t *rows,
+    Py_ssize_t begin,
+    Py_ssize_t n,
+    Py_ssize_t width,
+    const int64_t *key,
+    Py_ssize_t n_key,
+    bint after,
+    Py_ssize_t at,
+) noexcept nogil:
+    """What `seek` finds, by steps from a row to either side, that double."""
+    cdef Py_ssize_t high = at, step = 1
+    cdef int before = 1 if after else 0
+    if at <= begin:
+        return gallop(rows, begin, n, width, key, n_key, after)
+    if compare(rows + at * width, key, n_key) < before:
+        return gallop(rows, at + 1, n, width, key, n_key, after)
+    # It is before that row, or is it.
+    while high - step > begin and compare(rows + (high - step) * width, key, n_key) >= before:
+        high -= step
+        step *= 2
+    return halve(rows, max(high - step, begin), high, width, key, n_key, before)
+
+
+cdef inline double rows_by_word(const int64_t *rows, Py_ssize_t n, Py_ssize_t width) noexcept nogil:
+    """How many rows there are for each number from the first of first words to the last."""
+    cdef double first = <double>rows[0], last = <double>rows[(n - 1) * width]
+    return <double>(n - 1) / (last - first) if last > first else 0.0
+
+
+cdef inline Py_ssize_t nearer(
+    const int64_t *rows, Py_ssize_t n, Py_ssize_t width, double by_word, int64_t word, Py_ssize_t at
+) noexcept nogil:
+    """Where a first word would be as seen from a row, if those were spread evenly from there on.
+
+    Of n rows at random it is off by the root of n at most times, and from there by the root of
+    that.
+    """
+    cdef double to = at + (<double>word - <double>rows[at * width]) * by_word
+    if to <= 0.0:
+        return 0
+    return <Py_ssize_t>to if to < <double>(n - 1) else n - 1
+
+
+cdef inline Py_ssize_t place(
+    const int64_t *rows, Py_ssize_t n, Py_ssize_t width, int64_t word, int n_steps
+) noexcept nogil:
+    """Where a first word would be after so many steps."""
+    cdef double by_word = rows_by_word(rows, n, width)
+    cdef Py_ssize_t at = 0
+    cdef int step
+    for step in range(n_steps):
+        at = nearer(rows, n, width, by_word, word, at)
+    return at
+
+
+cdef inline Py_ssize_t seek(
+    const int64_t *rows,
+    Py_ssize_t begin,
+    Py_ssize_t n,
+    Py_ssize_t width,
+    const int64_t *key,
+    Py_ssize_t n_key,
+    bint after,
+) noexcept nogil:
+    """The first row from `begin` on that is not before the key or, `after`, is behind it.
+
+    As `gallop`, but among many rows the steps begin where the key would be if first words were
+    spread evenly, as numbers of texts and most keys are: each step is into memory that is in no
+    cache.
+    """
+    cdef Py_ssize_t at = begin
+    if n - begin > EVENLY:
+        at = place(rows, n, width, key[0], STEPS)
+    return seek_near(rows, begin, n, width, key, n_key, after, at)
+
+
+cdef inline void fetch(
+    const int64_t *rows, Py_ssize_t n, Py_ssize_t width, const int64_t *key, int n_steps
+) noexcept nogil:
+    """Have the memory at hand into which `seek` looks after so many steps.
+
+    So that it waits once for several keys or batches, and not for one after the other.
+    """
+    if n > EVENLY:
+        prefetch(rows + place(rows, n, width, key[0], n_steps) * width)
