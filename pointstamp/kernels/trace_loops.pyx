@@ -18,7 +18,7 @@ from pointstamp.kernels.update_loops cimport (
     look_at,
     look_at_places,
 )
-from pointstamp.kernels.update_searches cimport fetch, gallop, seek
+from pointstamp.kernels.update_searches cimport BLOCK, Searched, begin_search, look_ahead, seek_ahead
 from pointstamp.kernels.update_sorts cimport FEW, insert_sorted, sort_rows, sum_sorted
 
 cdef extern from *:
@@ -29,7 +29,6 @@ ctypedef const int64_t[:, ::1] Rows
 
 cdef enum:
     MOST_BATCHES = 64  # how many batches are read side by side
-    AHEAD = 4  # so many groups ahead the memory is asked for
     NEAR = 16  # a batch of no more rows for a group has the next group near
 
 cdef object empty = np.empty, int64 = np.int64
@@ -165,72 +164,70 @@ cdef class Histories:
 
     fixed : the time of a batch, where its rows have none of their own
     begin : where in a batch the next group is looked for
-    is_near : whether so many groups are asked for that the next is near, and is looked for there
+    keys : the groups, in order, each with one word more
     """
 
-    cdef Table tables[MOST_BATCHES]
+    cdef Searched tables[MOST_BATCHES]
     cdef const int64_t *fixed[MOST_BATCHES]
     cdef Py_ssize_t begin[MOST_BATCHES]
-    cdef bint is_near[MOST_BATCHES]
-    cdef Py_ssize_t n_batches, n_words, depth
+    cdef Py_ssize_t n_batches, n_words, depth, block, block_end
+    cdef Py_ssize_t *places
+    cdef Table keys
     cdef Times times
     cdef list kept
 
-    def __cinit__(
-        self, list batches, times, Py_ssize_t n_words, Py_ssize_t depth, Py_ssize_t n_groups
-    ):
-        cdef Py_ssize_t b
+    def __cinit__(self, list batches, times, keys, Py_ssize_t n_words, Py_ssize_t depth):
+        cdef Py_ssize_t b, n_ahead
+        cdef Table table
         self.n_batches, self.n_words, self.depth = len(batches), n_words, depth
         if self.n_batches > MOST_BATCHES:
             raise ValueError(
                 f"{self.n_batches} batches, where at most {MOST_BATCHES} are read at a time"
             )
         self.times, self.kept = Times(times, depth), batches
+        look_at(keys, &self.keys)
+        self.block = self.block_end = 0
+        n_ahead = min(BLOCK, self.keys.n)
+        self.places = <Py_ssize_t *>malloc(self.n_batches * n_ahead * sizeof(Py_ssize_t) + 1)
+        if self.places == NULL:
+            raise MemoryError
         for b in range(self.n_batches):
-            look_at(batches[b], &self.tables[b])
+            look_at(batches[b], &table)
+            begin_search(
+                &self.tables[b], table.rows, table.n, table.width,
+                table.n <= NEAR * self.keys.n, self.places + b * n_ahead,
+            )
             self.begin[b] = 0
-            self.is_near[b] = self.tables[b].n <= NEAR * n_groups
-            self.fixed[b] = self.times.at(b) if self.tables[b].width == n_words + 1 else NULL
+            self.fixed[b] = self.times.at(b) if table.width == n_words + 1 else NULL
 
-    cdef void fetch(self, const int64_t *key) noexcept:
-        """Have at hand where a group that is read next is looked for first."""
-        cdef Py_ssize_t b
-        for b in range(self.n_batches):
-            if not self.is_near[b]:
-                fetch(self.tables[b].rows, self.tables[b].n, self.tables[b].width, key, 1)
+    def __dealloc__(self):
+        free(self.places)
 
-    cdef int read(
-        self,
-        const int64_t *key,
-        Py_ssize_t n_key,
-        const int64_t *time,
-        Buffer found,
-        Buffer joins,
-    ) except -1:
+    cdef int read(self, Py_ssize_t number, const int64_t *time, Buffer found, Buffer joins) except -1:
         """Append what a group has as of a time, and the joins of its other times with it.
 
         Groups are to be asked for in order.
         """
         cdef Py_ssize_t at[MOST_BATCHES]
         cdef Py_ssize_t b, best, k, j, first_join = joins.n
+        cdef Py_ssize_t n_key = self.keys.width - 1
+        cdef const int64_t *key = self.keys.rows + number * self.keys.width
         cdef const int64_t *row
         cdef const int64_t *first
         cdef const int64_t *its_time
         cdef int64_t *into
         cdef int64_t *join
         cdef int64_t total
-        cdef Table *table
+        cdef Searched *table
         cdef bint is_there = False
+        if number == self.block_end:
+            self.block, self.block_end = number, min(number + BLOCK, self.keys.n)
+            look_ahead(
+                self.tables, self.n_batches, key, self.block_end - number, self.keys.width
+            )
         for b in range(self.n_batches):
             table = &self.tables[b]
-            if not self.is_near[b]:
-                fetch(table.rows, table.n, table.width, key, 2)
-        for b in range(self.n_batches):
-            table = &self.tables[b]
-            if self.is_near[b]:
-                at[b] = gallop(table.rows, self.begin[b], table.n, table.width, key, n_key, False)
-            else:
-                at[b] = seek(table.rows, self.begin[b], table.n, table.width, key, n_key, False)
+            at[b] = seek_ahead(table, self.begin[b], key, n_key, number - self.block)
             self.begin[b] = at[b]
             is_there |= at[b] < table.n
         if not is_there:
@@ -276,18 +273,15 @@ cdef class Histories:
                 found.n -= 1
 
 
-def read_history(list batches, times, Rows keys, tuple time, Py_ssize_t n_words):
-    cdef Py_ssize_t n_keys = keys.shape[0], n_key = keys.shape[1] - 1, depth = len(time), i
-    cdef Histories histories = Histories(batches, times, n_words, depth, n_keys)
+def read_history(list batches, times, keys, tuple time, Py_ssize_t n_words):
+    cdef Py_ssize_t depth = len(time), i
+    cdef Histories histories = Histories(batches, times, keys, n_words, depth)
+    cdef Py_ssize_t n_keys = histories.keys.n, n_key = histories.keys.width - 1
     cdef Times now = Times((time,), depth)
     cdef Buffer found = Buffer(2 * n_keys + 8, n_words + 1)
     cdef Buffer joins = Buffer(8, depth + n_key + 1)
-    for i in range(min(n_keys, AHEAD)):
-        histories.fetch(&keys[i, 0])
     for i in range(n_keys):
-        if i + AHEAD < n_keys:
-            histories.fetch(&keys[i + AHEAD, 0])
-        histories.read(&keys[i, 0], n_key, now.words, found, joins)
+        histories.read(i, now.words, found, joins)
     return found.array(), joins.array()
 
 
@@ -304,12 +298,12 @@ cdef Py_ssize_t first_there(Buffer records, Py_ssize_t n_words, bint greatest) n
 
 
 def revise_firsts(
-    list batches, times, list kept, kept_times, Rows keys, tuple time, Py_ssize_t n_words,
-    bint greatest,
+    list batches, times, list kept, kept_times, keys, tuple time, Py_ssize_t n_words, bint greatest
 ):
-    cdef Py_ssize_t n_keys = keys.shape[0], n_key = keys.shape[1] - 1, depth = len(time)
-    cdef Histories inputs = Histories(batches, times, n_words, depth, n_keys)
-    cdef Histories outputs = Histories(kept, kept_times, n_words, depth, n_keys)
+    cdef Py_ssize_t depth = len(time)
+    cdef Histories inputs = Histories(batches, times, keys, n_words, depth)
+    cdef Py_ssize_t n_keys = inputs.keys.n, n_key = inputs.keys.width - 1
+    cdef Histories outputs = Histories(kept, kept_times, keys, n_words, depth)
     cdef Times now = Times((time,), depth)
     cdef Py_ssize_t i, j, first
     cdef Buffer records = Buffer(16, n_words + 1)
@@ -321,16 +315,10 @@ def revise_firsts(
     cdef int64_t *into
     cdef int order
     cdef int64_t diff
-    for i in range(min(n_keys, AHEAD)):
-        inputs.fetch(&keys[i, 0])
-        outputs.fetch(&keys[i, 0])
     for i in range(n_keys):
         records.n = left.n = 0
-        if i + AHEAD < n_keys:
-            inputs.fetch(&keys[i + AHEAD, 0])
-            outputs.fetch(&keys[i + AHEAD, 0])
-        inputs.read(&keys[i, 0], n_key, now.words, records, joins)
-        outputs.read(&keys[i, 0], n_key, now.words, left, joins)
+        inputs.read(i, now.words, records, joins)
+        outputs.read(i, now.words, left, joins)
         first = first_there(records, n_words, greatest)
         answer = NULL if first < 0 else records.row(first)
         for j in range(left.n):
@@ -447,60 +435,87 @@ def advance_together(list batches, times, list frontier):
     return found.array(), first
 
 
-def match_times(
-    changes, tuple time, list batches, times, Py_ssize_t n_key, recipe
-):
-    cdef Places words
-    look_at_places(recipe, &words)
-    cdef Py_ssize_t depth = len(time), n_words = words.n, b, k, begin, end, first, i
-    cdef Times own = Times(times, depth), now = Times((time,), depth)
-    cdef Buffer pairs = Buffer(8, depth + n_words + 1)
+cdef int pair_times(
+    object changes,
+    Times now,
+    list batches,
+    Times own,
+    times,
+    Py_ssize_t first_batch,
+    Py_ssize_t n_key,
+    const Places *words,
+    Buffer pairs,
+) except -1:
+    """Pair changes with the records of `MOST_BATCHES` batches from one on, where there are so many."""
+    cdef Searched tables[MOST_BATCHES]
+    cdef Py_ssize_t places[MOST_BATCHES * BLOCK]
+    cdef Py_ssize_t at[MOST_BATCHES]
+    cdef const int64_t *fixed[MOST_BATCHES]
+    cdef Py_ssize_t n_batches = min(own.n - first_batch, MOST_BATCHES), depth = now.depth
+    cdef Py_ssize_t b, i, k, begin = 0, end, block = 0, block_end = 0
     cdef Table mine, table
     cdef const int64_t *key
     cdef const int64_t *change
     cdef const int64_t *other
     cdef const int64_t *its_time
     cdef int64_t *pair
-    cdef bint is_fixed
-    cdef int n_steps
     look_at(changes, &mine)
-    for n_steps in range(1, 3):
-        for b in range(own.n):
-            look_at(batches[b], &table)
-            for i in range(min(mine.n, AHEAD)):
-                fetch(table.rows, table.n, table.width, mine.rows + i * mine.width, n_steps)
-    for b in range(own.n):
-        look_at(batches[b], &table)
-        is_fixed = times[b] is not None
-        begin = first = 0
-        while begin < mine.n and first < table.n:
-            key = mine.rows + begin * mine.width
-            end = begin + 1
-            while end < mine.n and compare(mine.rows + end * mine.width, key, n_key) == 0:
-                end += 1
-            first = seek(table.rows, first, table.n, table.width, key, n_key, False)
-            while first < table.n and (
-                compare(table.rows + first * table.width, key, n_key) == 0
-            ):
-                other = table.rows + first * table.width
-                its_time = own.at(b) if is_fixed else other + table.width - 1 - depth
+    for b in range(n_batches):
+        look_at(batches[first_batch + b], &table)
+        begin_search(
+            &tables[b], table.rows, table.n, table.width, table.n <= NEAR * mine.n,
+            &places[b * BLOCK],
+        )
+        at[b] = 0
+        fixed[b] = NULL
+        if times[first_batch + b] is not None:
+            fixed[b] = own.at(first_batch + b)
+    while begin < mine.n:
+        key = mine.rows + begin * mine.width
+        if begin >= block_end:
+            block, block_end = begin, min(begin + BLOCK, mine.n)
+            look_ahead(tables, n_batches, key, block_end - block, mine.width)
+        end = begin + 1
+        while end < mine.n and compare(mine.rows + end * mine.width, key, n_key) == 0:
+            end += 1
+        for b in range(n_batches):
+            at[b] = seek_ahead(&tables[b], at[b], key, n_key, begin - block)
+            other = tables[b].rows + at[b] * tables[b].width
+            while at[b] < tables[b].n and compare(other, key, n_key) == 0:
+                its_time = fixed[b]
+                if its_time == NULL:
+                    its_time = other + tables[b].width - 1 - depth
                 for i in range(begin, end):
                     change = mine.rows + i * mine.width
                     pair = pairs.next()
                     for k in range(depth):
                         pair[k] = max(its_time[k], now.words[k])
-                    for k in range(n_words):
+                    for k in range(words.n):
                         pair[depth + k] = (
                             change[words.at[k]] if words.at[k] >= 0 else other[~words.at[k]]
                         )
                     if __builtin_mul_overflow(
-                        change[mine.width - 1], other[table.width - 1], &pair[depth + n_words]
+                        change[mine.width - 1], other[tables[b].width - 1], &pair[depth + words.n]
                     ):
                         raise OverflowError(
                             "the product of the diffs of two records is beyond 64 bits"
                         )
-                first += 1
-            begin = end
+                at[b] += 1
+                other += tables[b].width
+        begin = end
+    return 0
+
+
+def match_times(
+    changes, tuple time, list batches, times, Py_ssize_t n_key, recipe
+):
+    cdef Places words
+    look_at_places(recipe, &words)
+    cdef Py_ssize_t depth = len(time), n_words = words.n, first_batch
+    cdef Times own = Times(times, depth), now = Times((time,), depth)
+    cdef Buffer pairs = Buffer(8, depth + n_words + 1)
+    for first_batch in range(0, own.n, MOST_BATCHES):
+        pair_times(changes, now, batches, own, times, first_batch, n_key, &words, pairs)
     pairs.consolidate()
     return split(pairs.rows, pairs.n, pairs.width, depth)
 

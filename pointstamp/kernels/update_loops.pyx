@@ -11,14 +11,13 @@ from libc.string cimport memcpy
 import numpy as np
 
 from pointstamp.kernels.update_searches cimport (
-    EVENLY,
-    STEPS,
+    BLOCK,
+    Searched,
+    begin_search,
     gallop,
-    nearer,
-    prefetch,
-    rows_by_word,
+    look_ahead,
     seek,
-    seek_near,
+    seek_ahead,
 )
 from pointstamp.kernels.update_sorts cimport FEW, either, insert_sorted, sort_rows, sum_sorted
 
@@ -27,7 +26,6 @@ cdef extern from *:
     bint __builtin_mul_overflow(int64_t, int64_t, int64_t *) noexcept nogil
 
 cdef enum:
-    BLOCK = 64  # for so many keys together the memory is asked for
     NEAR = 16  # a batch of no more rows for a change has the next key near
     MOST_BATCHES = 64  # how many batches are read side by side
 
@@ -267,43 +265,10 @@ cdef struct Run:
     Py_ssize_t last
 
 
-cdef struct Side:
-    # Where to look: the rows of a batch, how far it was read, whether the next key is near, and
-    # if not where the next ones would be.
-    const int64_t *rows
-    Py_ssize_t n
-    Py_ssize_t at
-    bint is_near
-    double by_word
-    Py_ssize_t places[BLOCK]
-
-
-cdef void look_ahead(
-    Side *sides, Py_ssize_t n_batches, Py_ssize_t batch_width,
-    const int64_t *keys, Py_ssize_t n_keys, Py_ssize_t width
-) noexcept nogil:
-    """Find where some keys would be: a step for all keys and batches, and then the next one.
-
-    So it waits for memory three times, and not so often for each key and batch.
-    """
-    cdef Py_ssize_t i, b
-    cdef int step
-    cdef Side *side
-    for step in range(STEPS):
-        for b in range(n_batches):
-            side = sides + b
-            if side.is_near or side.n <= EVENLY:
-                continue
-            for i in range(n_keys):
-                side.places[i] = nearer(
-                    side.rows, side.n, batch_width, side.by_word, keys[i * width],
-                    side.places[i] if step else 0,
-                )
-                prefetch(side.rows + side.places[i] * batch_width)
-
-
 def match_batches(given, list batches, int n_key, recipe):
-    cdef Side sides[MOST_BATCHES]
+    cdef Searched sides[MOST_BATCHES]
+    cdef Py_ssize_t at[MOST_BATCHES]
+    cdef Py_ssize_t places[MOST_BATCHES * BLOCK]
     cdef Table changes
     cdef Places words
     look_at(given, &changes)
@@ -321,11 +286,11 @@ def match_batches(given, list batches, int n_key, recipe):
     for rows in batches:
         look_at(rows, &batch)
         if batch.n:
-            sides[n_batches].rows = batch.rows
-            sides[n_batches].n = batch.n
-            sides[n_batches].at = 0
-            sides[n_batches].is_near = batch.n <= NEAR * n
-            sides[n_batches].by_word = rows_by_word(batch.rows, batch.n, batch.width)
+            begin_search(
+                &sides[n_batches], batch.rows, batch.n, batch.width, batch.n <= NEAR * n,
+                &places[n_batches * BLOCK],
+            )
+            at[n_batches] = 0
             check_width(batch.width, batch_width if n_batches else batch.width)
             batch_width = batch.width
             n_batches += 1
@@ -336,7 +301,7 @@ def match_batches(given, list batches, int n_key, recipe):
             key = changes.rows + begin * width
             if begin >= block_end:
                 block, block_end = begin, min(begin + BLOCK, n)
-                look_ahead(sides, n_batches, batch_width, key, block_end - block, width)
+                look_ahead(sides, n_batches, key, block_end - block, width)
             end = begin + 1
             if end < n and compare(key + width, key, n_key) == 0:
                 end = gallop(changes.rows, end, n, width, key, n_key, True)
@@ -348,24 +313,20 @@ def match_batches(given, list batches, int n_key, recipe):
                     break
                 runs = larger
             for b in range(n_batches):
-                first = seek_near(
-                    sides[b].rows, sides[b].at, sides[b].n, batch_width, key, n_key, False,
-                    sides[b].at if sides[b].is_near or sides[b].n <= EVENLY
-                    else sides[b].places[begin - block],
-                )
-                sides[b].at = first
+                first = seek_ahead(&sides[b], at[b], key, n_key, begin - block)
+                at[b] = first
                 if first < sides[b].n and (
                     compare(sides[b].rows + first * batch_width, key, n_key) == 0
                 ):
-                    sides[b].at = gallop(
+                    at[b] = gallop(
                         sides[b].rows, first + 1, sides[b].n, batch_width, key, n_key, True
                     )
                     runs[n_runs].begin = begin
                     runs[n_runs].end = end
                     runs[n_runs].batch = b
                     runs[n_runs].first = first
-                    runs[n_runs].last = sides[b].at
-                    total += (end - begin) * (sides[b].at - first)
+                    runs[n_runs].last = at[b]
+                    total += (end - begin) * (at[b] - first)
                     n_runs += 1
             begin = end
     if status < 0:
@@ -373,18 +334,18 @@ def match_batches(given, list batches, int n_key, recipe):
         raise MemoryError
     array = np.empty((total, n_words + 1), np.int64)
     look_at(array, &batch)
-    cdef Py_ssize_t at = 0, next_
+    cdef Py_ssize_t run = 0, next_
     if total:
         with nogil:
-            while at < n_runs and n_pairs >= 0:
-                next_ = at + 1
-                while next_ < n_runs and runs[next_].begin == runs[at].begin:
+            while run < n_runs and n_pairs >= 0:
+                next_ = run + 1
+                while next_ < n_runs and runs[next_].begin == runs[run].begin:
                     next_ += 1
                 n_pairs = pair_runs(
-                    changes.rows, width, sides, batch_width, runs + at, next_ - at,
+                    changes.rows, width, sides, batch_width, runs + run, next_ - run,
                     words.at, n_words, <int64_t *>batch.rows, n_pairs,
                 )
-                at = next_
+                run = next_
     free(runs)
     if n_pairs == -1:
         refuse_sum()
@@ -396,7 +357,7 @@ def match_batches(given, list batches, int n_key, recipe):
 cdef Py_ssize_t pair_runs(
     const int64_t *changes,
     Py_ssize_t width,
-    const Side *sides,
+    const Searched *sides,
     Py_ssize_t batch_width,
     Run *runs,
     Py_ssize_t n_runs,

@@ -10,6 +10,7 @@ cdef extern from *:
 cdef enum:
     EVENLY = 1024  # among more rows a key is looked for where it would be
     STEPS = 3  # by so many steps, each nearer to it
+    BLOCK = 64  # for so many keys together the memory is asked for
 
 
 cdef inline Py_ssize_t halve(
@@ -127,12 +128,61 @@ cdef inline Py_ssize_t seek(
     return seek_near(rows, begin, n, width, key, n_key, after, at)
 
 
-cdef inline void fetch(
-    const int64_t *rows, Py_ssize_t n, Py_ssize_t width, const int64_t *key, int n_steps
-) noexcept nogil:
-    """Have the memory at hand into which `seek` looks after so many steps.
+cdef struct Searched:
+    # Rows in which some keys are looked for in order; `places` is where the next `BLOCK` of them
+    # would be, or NULL where each is near the one before.
+    const int64_t *rows
+    Py_ssize_t n
+    Py_ssize_t width
+    double by_word
+    Py_ssize_t *places
 
-    So that it waits once for several keys or batches, and not for one after the other.
+
+cdef inline void begin_search(
+    Searched *batch,
+    const int64_t *rows,
+    Py_ssize_t n,
+    Py_ssize_t width,
+    bint is_near,
+    Py_ssize_t *places,
+) noexcept nogil:
+    """Have keys looked for in some rows; there is room for `places`."""
+    batch.rows, batch.n, batch.width = rows, n, width
+    batch.places = NULL
+    if n > EVENLY and not is_near:
+        batch.by_word = rows_by_word(rows, n, width)
+        batch.places = places
+
+
+cdef inline void look_ahead(
+    Searched *batches, Py_ssize_t n_batches, const int64_t *keys, Py_ssize_t n_keys,
+    Py_ssize_t width
+) noexcept nogil:
+    """Find where some keys would be: a step for all keys and batches, and then the next one.
+
+    So it waits for memory three times, and not so often for each key and batch.
     """
-    if n > EVENLY:
-        prefetch(rows + place(rows, n, width, key[0], n_steps) * width)
+    cdef Py_ssize_t i, b
+    cdef int step
+    cdef Searched *batch
+    for step in range(STEPS):
+        for b in range(n_batches):
+            batch = batches + b
+            if batch.places == NULL:
+                continue
+            for i in range(n_keys):
+                batch.places[i] = nearer(
+                    batch.rows, batch.n, batch.width, batch.by_word, keys[i * width],
+                    batch.places[i] if step else 0,
+                )
+                prefetch(batch.rows + batch.places[i] * batch.width)
+
+
+cdef inline Py_ssize_t seek_ahead(
+    const Searched *batch, Py_ssize_t begin, const int64_t *key, Py_ssize_t n_key, Py_ssize_t number
+) noexcept nogil:
+    """What `seek` finds for the key of that number among those that were looked ahead for."""
+    return seek_near(
+        batch.rows, begin, batch.n, batch.width, key, n_key, False,
+        batch.places[number] if batch.places != NULL else begin,
+    )
