@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from pointstamp.kernels.update_loops cimport Rows, compare, copy
-from pointstamp.kernels.update_searches cimport seek
+from pointstamp.kernels.update_searches cimport gallop, seek
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
@@ -33,9 +33,12 @@ cdef struct Batch:
     Py_ssize_t end
 
 cdef struct Relation:
-    # Its batches are those from `first` up to `last`.
+    # Its batches are those from `first` up to `last`; of the present prefix there are rows in
+    # `n_there` of them.
     Py_ssize_t first
     Py_ssize_t last
+    Py_ssize_t n_there
+    Batch **there
     Py_ssize_t n_key
     const int32_t *places
     int64_t *key  # of the present prefix
@@ -47,6 +50,7 @@ cdef class Relations:
 
     cdef Relation *relations
     cdef Batch *batches
+    cdef Batch **there
     cdef int64_t *keys
     cdef Py_ssize_t n
     cdef list kept
@@ -65,13 +69,17 @@ cdef class Relations:
         self.kept = [relations, places]
         self.relations = <Relation *>calloc(self.n + 1, sizeof(Relation))
         self.batches = <Batch *>calloc(n_batches + 1, sizeof(Batch))
+        self.there = <Batch **>calloc(n_batches + 1, sizeof(Batch *))
         self.keys = <int64_t *>calloc(n_keys + 1, sizeof(int64_t))
-        if self.relations == NULL or self.batches == NULL or self.keys == NULL:
+        if self.relations == NULL or self.batches == NULL or self.there == NULL or (
+            self.keys == NULL
+        ):
             raise MemoryError
         n_keys = 0
         for r in range(self.n):
             at = places[r]
             self.relations[r].first = b
+            self.relations[r].there = self.there + b
             self.relations[r].n_key = at.shape[0]
             self.relations[r].places = &at[0] if at.shape[0] else NULL
             self.relations[r].key = self.keys + n_keys
@@ -96,6 +104,7 @@ cdef class Relations:
     def __dealloc__(self):
         free(self.relations)
         free(self.batches)
+        free(self.there)
         free(self.keys)
 
 
@@ -115,6 +124,7 @@ cdef Py_ssize_t find(Relation *relation, Batch *batches, const int64_t *prefix) 
                 break
     for k in range(n_key):
         relation.key[k] = prefix[relation.places[k]]
+    relation.n_there = 0
     for b in range(relation.first, relation.last):
         batch = batches + b
         if order or not relation.is_known:
@@ -123,61 +133,64 @@ cdef Py_ssize_t find(Relation *relation, Batch *batches, const int64_t *prefix) 
             batch.begin = seek(
                 batch.rows, batch.begin, batch.n, batch.width, relation.key, n_key, False
             )
-            batch.end = seek(
+            batch.end = gallop(
                 batch.rows, batch.begin, batch.n, batch.width, relation.key, n_key, True
             )
         batch.at = batch.begin
-        total += batch.end - batch.begin
+        if batch.begin < batch.end:
+            relation.there[relation.n_there] = batch
+            relation.n_there += 1
+            total += batch.end - batch.begin
     relation.is_known = True
     return total
 
 
-cdef int sum_at(
-    Relation *relation, Batch *batches, int64_t value, int64_t *sum
-) noexcept nogil:
+cdef inline int sum_at(Relation *relation, int64_t value, int64_t *sum) noexcept nogil:
     """The sum of the diffs of a value, and the batches advanced to it; below 0 on overflow."""
     cdef Py_ssize_t b, n_key = relation.n_key
     cdef Batch *batch
+    cdef const int64_t *row
     sum[0] = 0
-    for b in range(relation.first, relation.last):
-        batch = batches + b
-        if batch.at < batch.end and batch.rows[batch.at * batch.width + n_key] < value:
-            batch.at += seek(
-                batch.rows + batch.at * batch.width + n_key, 0, batch.end - batch.at,
-                batch.width, &value, 1, False,
+    for b in range(relation.n_there):
+        batch = relation.there[b]
+        row = batch.rows + batch.at * batch.width + n_key
+        if batch.at < batch.end and row[0] < value:
+            # Values come in order, so that the next one is near at most times.
+            batch.at += 1 + gallop(
+                row + batch.width, 0, batch.end - batch.at - 1, batch.width, &value, 1, False
             )
-        if batch.at < batch.end and batch.rows[batch.at * batch.width + n_key] == value:
-            if __builtin_add_overflow(
-                sum[0], batch.rows[batch.at * batch.width + batch.width - 1], sum
-            ):
+            row = batch.rows + batch.at * batch.width + n_key
+        if batch.at < batch.end and row[0] == value:
+            if __builtin_add_overflow(sum[0], row[batch.width - 1 - n_key], sum):
                 return SUM_OVERFLOW
     return 0
 
 
-cdef bint next_value(Relation *relation, Batch *batches, int64_t *value) noexcept nogil:
-    """The least value that the batches have from where they are; whether there is one."""
+cdef inline int next_value(Relation *relation, int64_t *value, int64_t *sum) noexcept nogil:
+    """The least value that is next in the batches, and the sum of its diffs; they go behind it.
+
+    1 if there is one, 0 if there is none, and below 0 on overflow.
+    """
     cdef Py_ssize_t b, n_key = relation.n_key
     cdef Batch *batch
+    cdef const int64_t *row
     cdef bint is_there = False
-    cdef int64_t here
-    for b in range(relation.first, relation.last):
-        batch = batches + b
+    for b in range(relation.n_there):
+        batch = relation.there[b]
         if batch.at < batch.end:
-            here = batch.rows[batch.at * batch.width + n_key]
-            if not is_there or here < value[0]:
-                value[0] = here
+            row = batch.rows + batch.at * batch.width + n_key
+            if not is_there or row[0] < value[0]:
+                value[0] = row[0]
                 is_there = True
-    return is_there
-
-
-cdef void skip(Relation *relation, Batch *batches, int64_t value) noexcept nogil:
-    """Advance the batches that are at a value behind it."""
-    cdef Py_ssize_t b
-    cdef Batch *batch
-    for b in range(relation.first, relation.last):
-        batch = batches + b
-        if batch.at < batch.end and batch.rows[batch.at * batch.width + relation.n_key] == value:
+    sum[0] = 0
+    for b in range(relation.n_there if is_there else 0):
+        batch = relation.there[b]
+        row = batch.rows + batch.at * batch.width + n_key
+        if batch.at < batch.end and row[0] == value[0]:
+            if __builtin_add_overflow(sum[0], row[batch.width - 1 - n_key], sum):
+                return SUM_OVERFLOW
             batch.at += 1
+    return is_there
 
 
 def list_sizes(Rows prefixes, list relations, list places):
@@ -200,7 +213,7 @@ def extend(Rows prefixes, list relations, list places):
     cdef Relations given = Relations(relations, places, width - 1, 1)
     cdef int64_t *made = NULL
     cdef int64_t *larger
-    cdef int64_t value = 0, diff, total
+    cdef int64_t value = 0, diff, total, n_here
     cdef int status = 0
     with nogil:
         for i in range(n):
@@ -214,18 +227,25 @@ def extend(Rows prefixes, list relations, list places):
                     break
             if least == 0:
                 continue
-            while status == 0 and next_value(given.relations + chosen, given.batches, &value):
+            while True:
+                status = next_value(given.relations + chosen, &value, &total)
+                if status <= 0:
+                    break
+                status = 0
                 diff = prefixes[i, width - 1]
                 for r in range(given.n):
-                    status = sum_at(given.relations + r, given.batches, value, &total)
-                    if status < 0 or total == 0:
+                    n_here = total
+                    if r != chosen:
+                        status = sum_at(given.relations + r, value, &n_here)
+                    if status < 0 or n_here == 0:
                         diff = 0
                         break
-                    if __builtin_mul_overflow(diff, total, &diff):
+                    if __builtin_mul_overflow(diff, n_here, &diff):
                         status = PRODUCT_OVERFLOW
                         break
-                skip(given.relations + chosen, given.batches, value)
-                if status < 0 or diff == 0:
+                if status < 0:
+                    break
+                if diff == 0:
                     continue
                 if n_made == room:
                     room = 2 * room + 16
