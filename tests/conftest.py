@@ -102,8 +102,10 @@ def examples(n: int) -> int:
     return min(n, max(1, n * settings.default.max_examples // 100))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is run in both modes, and leave to the sources what only they can show."""
+    if getattr(config.option, "loadgroup", False):
+        _name_groups(items)
     reason = "of the sources alone: it replaces methods, or counts calls"
     for item in items:
         runs_once = item.get_closest_marker("spark") or item.get_closest_marker("once")
@@ -113,6 +115,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.core)
             if build_info() == "compiled":
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _name_groups(items: list[pytest.Item]) -> None:
+    """Have the name of its group at the end of each test's, by which xdist keeps groups together.
+
+    It does so itself, in an attribute that pytest 9.2 does not have any more: each process then
+    started a Spark session, and a cluster, and its own of all else that a group has once.
+    """
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        name = f"@{mark.args[0]}" if mark else ""
+        if not item.nodeid.endswith(name):
+            item._id = type(item._id).parse(item.nodeid + name)  # type: ignore[attr-defined]
 
 
 def pytest_collection_finish() -> None:
