@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -32,7 +32,7 @@ from hypothesis import HealthCheck, settings
 import pointstamp.kernels
 from pointstamp import build_info
 from pointstamp.checkpoint import descriptor_reserve
-from pointstamp.compiled import MODULES
+from pointstamp.compiled import DIGEST, MODULES
 from pointstamp.errors import OperatorError, WorkerError
 from tests.os_processes import children
 
@@ -70,7 +70,7 @@ ONCE = {
     f"tests/{folder}/test_{name}.py"
     for folder, names in {
         "communication": "authentication control event_sockets failure job_control processes "
-        "segment_sharing simulated tcp threads",
+        "relayed_link segment_sharing simulated tcp threads",
         "collections": "append_only assertions changing_graphs delta_joins durable_clocks "
         "edges_of_collections event_windows mutants nested ordered row_errors shared_arrangements "
         "snapshot_bytes spine_memory stats temporal upserts user_aggregates",
@@ -81,7 +81,9 @@ ONCE = {
     for name in names.split()
 }
 """What is beside those, but of what is never compiled (rendezvous, control, processes, files), or
-is shown in the second mode by others: collections by their random programs."""
+is shown in the second mode by others: collections by their random programs. Of a test on several
+carriers, processes are marked as `once`: what the sources show there they show on threads, and of
+the memory that processes share in `tests/communication/test_shared_link.py`."""
 
 
 def is_of_core(path: Path) -> bool:
@@ -97,13 +99,35 @@ def once_from(first: int, seeds: Iterable[int]) -> list[Any]:
     return [pytest.param(n, marks=pytest.mark.once) if n >= first else n for n in seeds]
 
 
+def shared_out(n_of_sources: int, cases: Sequence[int]) -> list[int]:
+    """Random cases, each for one mode: the sources, slower, have those below `n_of_sources`.
+
+    Where nothing is compiled they have all.
+    """
+    if not Path(pointstamp.__file__).with_name(DIGEST).exists():
+        return [*cases]
+    return [case for case in cases if (case >= n_of_sources) == (build_info() == "compiled")]
+
+
 def examples(n: int) -> int:
     """How many examples a test has that asks for `n`: a quarter, in the second mode."""
     return min(n, max(1, n * settings.default.max_examples // 100))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Have no modules imported of which no test is run in the second mode."""
+    if not (config.option.markexpr or "").startswith("core") or collection_path.suffix != ".py":
+        return None
+    is_needed = is_of_core(collection_path) or "pytest.mark.interpreted" in (
+        collection_path.read_text()
+    )
+    return None if is_needed else True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is run in both modes, and leave to the sources what only they can show."""
+    if getattr(config.option, "loadgroup", False):
+        _name_groups(items)
     reason = "of the sources alone: it replaces methods, or counts calls"
     for item in items:
         runs_once = item.get_closest_marker("spark") or item.get_closest_marker("once")
@@ -115,16 +139,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def _name_groups(items: list[pytest.Item]) -> None:
+    """Have the name of its group at the end of each test's, by which xdist keeps groups together.
+
+    It does so itself, in an attribute that pytest 9.2 does not have any more: each process then
+    started a Spark session, and a cluster, and its own of all else that a group has once.
+    """
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        name = f"@{mark.args[0]}" if mark else ""
+        if not item.nodeid.endswith(name):
+            item._id = type(item._id).parse(item.nodeid + name)  # type: ignore[attr-defined]
+
+
 def pytest_collection_finish() -> None:
     """Have the garbage collector leave thousands of tests alone, which live until the end.
 
     It took a third of the time, as Hypothesis and dataflows make many objects and each
     round looked at all there are. Who needs a round of it in a test asks for one.
     """
-    gc.collect()
-    gc.freeze()
+    _freeze()
     gc.set_threshold(20_000, 10, 50)
 
+
+def _freeze() -> None:
+    """Have what is there now be looked at no more."""
+    gc.collect()
+    gc.freeze()
+
+
+FILE = pytest.StashKey[Path]()
+"""That of the last test."""
 
 ERRORS = pytest.StashKey[int]()
 """The descriptor of the standard error that no test captures."""
@@ -160,6 +205,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Limit how long fixtures take to be made."""
+    if item.config.stash.get(FILE, item.path) != item.path:
+        _freeze()  # what modules that were tested keep stays, too: strategies, plans, texts
+    item.config.stash[FILE] = item.path
     _limit(item)
     return (yield)
 

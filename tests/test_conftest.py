@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -77,6 +78,40 @@ def test_every_compiled_module_is_tested_in_both_modes():
 def test_what_is_run_once_is_there_and_not_run_twice():
     assert [path for path in ONCE if not (ROOT / path).exists()] == []
     assert not any(is_of_core(ROOT / path) for path in ONCE)
+
+
+GROUPS = """
+import os
+import pytest
+
+@pytest.mark.xdist_group("a group")
+@pytest.mark.parametrize("n", range(12))
+def test_of_a_group(n, record_property):
+    record_property("process", os.getpid())
+
+@pytest.mark.parametrize("n", range(12))
+def test_of_none(n):
+    pass
+"""
+
+
+def test_tests_of_a_group_are_run_by_one_process(tmp_path):
+    """As those that share a Spark session: each process would start one."""
+    (tmp_path / "test_groups.py").write_text(GROUPS)
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    options = ["-q", "-n", "3", "--dist", "loadgroup", "--junit-xml", "found.xml"]
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "-p", "no:cacheprovider", "--rootdir", ".", "."],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "24 passed" in answer.stdout, answer.stdout + answer.stderr
+    found = re.findall(r'name="process" value="(\d+)"', (tmp_path / "found.xml").read_text())
+    assert len(found) == 12
+    assert len({*found}) == 1
 
 
 HANGS = """

@@ -29,7 +29,7 @@ N_TRIED = 2_000
 """How many combinations of samples a law is tried on; where there are more, some of them."""
 
 N_DRAWN = 100
-"""How many are drawn of strategies, for each law."""
+"""How many are drawn of strategies, for all laws of as many times and summaries."""
 
 
 class LawError(AssertionError):
@@ -100,10 +100,14 @@ def check_timestamp(
     subject = _Subject(timestamp, [_crossing(timestamp, type_) for type_ in (timestamp, *outer)])
     for value in (None, object(), *wrong):
         _require_rejection(timestamp, value)
-    for law in _LAWS:
-        if _is_strategy(times) or _is_strategy(summaries):
-            _draw(law, subject, times, summaries)
-        else:
+    if _is_strategy(times) or _is_strategy(summaries):
+        alike: dict[tuple[int, int], list[_Law]] = {}
+        for law in _LAWS:
+            alike.setdefault((law.n_times, law.n_summaries), []).append(law)
+        for laws in alike.values():
+            _draw(laws, subject, times, summaries)
+    else:
+        for law in _LAWS:
             _try_samples(law, subject, [*times], [*summaries])
 
 
@@ -189,8 +193,9 @@ def _try_samples(law: _Law, subject: _Subject, times: list[Any], summaries: list
         law.check(subject, some_times, some_summaries)
 
 
-def _draw(law: _Law, subject: _Subject, times: Any, summaries: Any) -> None:
-    """Draw from strategies; what breaks the law is made small."""
+def _draw(laws: Sequence[_Law], subject: _Subject, times: Any, summaries: Any) -> None:
+    """Draw from strategies for laws of as many values; what breaks one is made small."""
+    n_times, n_summaries = laws[0].n_times, laws[0].n_summaries
     from hypothesis import HealthCheck, given, settings
     from hypothesis import strategies as st
 
@@ -210,9 +215,10 @@ def _draw(law: _Law, subject: _Subject, times: Any, summaries: Any) -> None:
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    @given(st.tuples(*[a_time] * law.n_times), st.tuples(*[a_summary] * law.n_summaries))
+    @given(st.tuples(*[a_time] * n_times), st.tuples(*[a_summary] * n_summaries))
     def holds(some_times: Any, some_summaries: Any) -> None:
-        law.check(subject, some_times, some_summaries)
+        for law in laws:
+            law.check(subject, some_times, some_summaries)
 
     holds()
 

@@ -11,11 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pointstamp as ps
 from pointstamp import col
+from pointstamp.collections import order
 from pointstamp.collections.view import View
-from pointstamp.containers.dictionary import TEXTS
+from pointstamp.containers.dictionary import TEXTS, Dictionary
+from pointstamp.containers.text_order import TextOrder
 from pointstamp.containers.text_sweep import SWEEPS, TextSweeps
 from pointstamp.containers.text_users import n_users
 from tests.collections.checks import limits_of
@@ -37,14 +40,33 @@ def sweeping(piece: int = WHOLE, reuses: bool = False) -> Iterator[TextSweeps]:
     SWEEPS._holders.clear()
     before = SWEEPS.spare, SWEEPS.piece, SWEEPS.reuses
     SWEEPS.spare, SWEEPS.piece, SWEEPS.reuses = -WHOLE, piece, reuses
+    with _no_texts_before():
+        try:
+            yield SWEEPS
+        finally:
+            SWEEPS.spare, SWEEPS.piece, SWEEPS.reuses = before
+            SWEEPS.finish()
+
+
+@contextmanager
+def _no_texts_before() -> Iterator[None]:
+    """Have an empty dictionary, and afterwards that of before.
+
+    Other tests leave very many numbers, all of which each sweep looks at: by small pieces none
+    would be over before a program is.
+    """
+    texts, ordered, results = {**vars(TEXTS)}, SWEEPS.order, SWEEPS._results
+    Dictionary.__init__(TEXTS)
+    SWEEPS.order = order.TEXT_ORDER = TextOrder(TEXTS, ordered._most)
+    SWEEPS._results = WeakValueDictionary()
+    SWEEPS._last.clear()
     try:
-        yield SWEEPS
+        yield
     finally:
-        SWEEPS.spare, SWEEPS.piece, SWEEPS.reuses = before
-        SWEEPS.finish()
-        # Texts of other tests have numbers in the order in which they come.
+        vars(TEXTS).update(texts)
+        SWEEPS.order = order.TEXT_ORDER = ordered
+        SWEEPS._results = results
         SWEEPS._last.clear()
-        TEXTS._reusable.clear()
 
 
 def check_swept(program: Program, piece: int, reuses: bool) -> None:

@@ -235,14 +235,17 @@ def test_groups_that_are_gone_are_forgotten(aggregate: Any, of: Any) -> None:
     schema = schema_of("k long, v long, f double, t string")
     bound = aggregate.bind(schema, "x")
     state = of(1, [bound], "Aggregate")
-    for epoch in range(3_000):
-        word = schema.to_updates([(0, 1, 0.5, "a")], 1, "a test").rows[0]
-        value = [] if bound.value is None else [int(bound.value.evaluate(word[None, :])[0][0])]
-        if bound.value is not None and bound.value.type.is_float:
-            value = [int(word[2])]
-        changes = [[epoch + n, *value, 1] for n in range(10)]
-        state.take_in([np.array(changes, np.int64)])
-        state.take_in([np.array([[*row[:-1], -1] for row in changes], np.int64)])
+    word = schema.to_updates([(0, 1, 0.5, "a")], 1, "a test").rows[0]
+    value = [] if bound.value is None else [int(bound.value.evaluate(word[None, :])[0][0])]
+    if bound.value is not None and bound.value.type.is_float:
+        value = [int(word[2])]
+    rows = np.array([[n, *value, 1] for n in range(20)], np.int64)
+    gone = rows * [*[1] * len(value), 1, -1]
+    for _ in range(1_000):
+        state.take_in([rows.copy()])
+        state.take_in([gone.copy()])
+        rows[:, 0] += len(rows)
+        gone[:, 0] += len(rows)
     assert len(state) < 10_000
 
 

@@ -35,7 +35,8 @@ def _look_at_merges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spine, "merge", checked_merge)
 
 
-@settings(max_examples=examples(1_000))
+# With those of several workers, below, there are a thousand.
+@settings(max_examples=examples(700))
 @given(programs())
 def test_a_view_is_what_recomputing_gives(program: Program) -> None:
     check_view(program)

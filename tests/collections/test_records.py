@@ -21,7 +21,7 @@ from tests.collections.record_programs import (
     check_records_in_view,
     record_programs,
 )
-from tests.conftest import examples
+from tests.conftest import examples, once_from
 
 
 @settings(max_examples=examples(200))
@@ -108,7 +108,7 @@ def totals(worker: ps.Worker) -> list[Any]:
     return seen
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", once_from(2, [1, 2]))
 def test_records_of_classes_go_between_processes(processes: int) -> None:
     options: dict[str, Any] = {"threads": True} if processes == 1 else {}
     found: dict[Any, int] = {}

@@ -151,11 +151,11 @@ def test_changes_that_are_kept_have_their_texts_also_when_copied() -> None:
                 view.delete("t", [(f"kept from turn {turn - 1}",)])
             changes = view.advance()
             kept.append((changes, pickle.loads(pickle.dumps(changes)), view.snapshot()))
-    for turn, (changes, copied, snapshot) in enumerate(kept):
-        assert changes == copied
-        assert ((f"kept from turn {turn}",), 1) in changes
-        assert snapshot == [(f"kept from turn {turn}",)]
-        assert changes.to_arrow().num_rows == copied.to_arrow().num_rows == 1 + (turn > 0)
+        for turn, (changes, copied, snapshot) in enumerate(kept):
+            assert changes == copied
+            assert ((f"kept from turn {turn}",), 1) in changes
+            assert snapshot == [(f"kept from turn {turn}",)]
+            assert changes.to_arrow().num_rows == copied.to_arrow().num_rows == 1 + (turn > 0)
 
 
 def test_a_view_that_has_failed_holds_its_results_alone() -> None:

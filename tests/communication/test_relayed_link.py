@@ -271,7 +271,6 @@ def test_the_answers_are_those_of_the_flat_mesh(name, accumulate):
     assert sorted(itertools.chain(*relayed)) == sorted(itertools.chain(*flat))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("victim", range(4))
 def test_a_killed_worker_ends_all(victim):
     """Whether it holds the connection or another does."""

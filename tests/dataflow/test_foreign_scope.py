@@ -129,6 +129,7 @@ def test_threads(local: bool, in_scope: bool, workers: int) -> None:
     check(parts, in_scope)
 
 
+@pytest.mark.once
 @KINDS
 @PLACES
 def test_processes(local: bool, in_scope: bool) -> None:

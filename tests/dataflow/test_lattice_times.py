@@ -51,7 +51,7 @@ def executed(**how: Any) -> Run:
     params=[
         pytest.param((1, executed()), id="one"),
         pytest.param((2, executed(workers=2, threads=True)), id="threads"),
-        pytest.param((2, executed(workers=2)), id="processes"),
+        pytest.param((2, executed(workers=2)), id="processes", marks=pytest.mark.once),
         pytest.param((4, executed(workers=4, threads=True)), id="four threads"),
         pytest.param((1, simulated(1)), id="one under the oracle"),
         pytest.param((2, simulated(2)), id="two under the oracle"),

@@ -162,7 +162,7 @@ class Unspeakable(Exception):
     __repr__ = __str__
 
 
-@pytest.mark.parametrize("threads", [True, False], ids=["threads", "processes"])
+@pytest.mark.parametrize("threads", [True, pytest.param(False, marks=pytest.mark.once)])
 def test_an_error_that_cannot_be_shown_is_still_the_first_cause(threads: bool) -> None:
     def main(worker: Any) -> None:
         def fail(x: Any) -> None:

@@ -144,6 +144,7 @@ def test_on_threads(kind: Kind, workers: int) -> None:
     check(ps.execute(main, kind, workers=workers, threads=True), kind)
 
 
+@pytest.mark.once
 def test_on_processes(kind: Kind) -> None:
     check(ps.execute(main, kind, workers=2), kind)
 

@@ -113,7 +113,7 @@ def test_matches_do_not_depend_on_what_is_known(replicated_items, seed, monkeypa
     """Three keys, loops and an absent edge; nearly every prefix is shared out."""
     monkeypatch.setattr(tactics, "SPREAD", 3)
     rng = np.random.default_rng(seed)
-    pairs = np.minimum(rng.geometric(0.15, (150, 2)), 20)
+    pairs = np.minimum(rng.geometric(0.15, (110, 2)), 20)
     plan = make_plan(4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)], [(2, 0)])
 
     def main(worker):
@@ -141,5 +141,6 @@ def test_matches_do_not_depend_on_what_is_known(replicated_items, seed, monkeypa
         and (c, a) not in graph
         and len({a, b, c, d}) == 4
     )
+    assert len(expected) > 10
     assert sorted(match for found, _ in results for match in found) == expected
     assert [count for _, counts in results for count in counts] == [(len(expected),)]

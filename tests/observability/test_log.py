@@ -49,7 +49,12 @@ def rounds(worker: Any) -> int:
     return int(worker.peers)
 
 
-@pytest.fixture(params=list(RUNNERS), scope="module")
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.once] * (name == "processes")) for name in RUNNERS
+    ],
+    scope="module",
+)
 def logged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LoggedRun:
     path = tmp_path_factory.mktemp("log") / "run.log"
     RUNNERS[request.param](rounds, Log(path))

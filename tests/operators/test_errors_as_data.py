@@ -298,6 +298,7 @@ class PickyError(Exception):
         super().__init__(f"{where}: {why}")
 
 
+@pytest.mark.once
 def test_failures_reach_other_workers_whatever_they_carry() -> None:
     """Over processes everything is pickled: the error, and the record."""
 

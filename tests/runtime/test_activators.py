@@ -17,7 +17,7 @@ from pointstamp.runtime.timers import MAX_WAIT_S, Timers
 CARRIERS = [
     pytest.param({"workers": 1}, id="one"),
     pytest.param({"workers": 2, "threads": True}, id="threads"),
-    pytest.param({"workers": 2}, id="processes"),
+    pytest.param({"workers": 2}, id="processes", marks=pytest.mark.once),
 ]
 
 PATIENCE_S = 30.0

@@ -18,13 +18,14 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from tests.conftest import once_from
 
 CARRIERS = [
     pytest.param({"workers": 1}, id="one"),
     pytest.param({"workers": 2, "threads": True}, id="two threads"),
     pytest.param({"workers": 4, "threads": True}, id="four threads"),
-    pytest.param({"workers": 2}, id="two processes"),
-    pytest.param({"workers": 4}, id="four processes"),
+    pytest.param({"workers": 2}, id="two processes", marks=pytest.mark.once),
+    pytest.param({"workers": 4}, id="four processes", marks=pytest.mark.once),
 ]
 SEEDS = range(25)
 
@@ -417,7 +418,7 @@ def keeping(capability: Any) -> Any:
     return logic
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", once_from(4, [2, 4]))
 def test_shared_memory_of_batches_under_way_goes_back(workers: int) -> None:
     for waiting, after in ps.execute(large_batches_under_way, 3, workers=workers):
         assert waiting > 0
@@ -548,7 +549,7 @@ UNLIKE = [
 
 
 @pytest.mark.parametrize("main", UNLIKE, ids=[main.__name__ for main in UNLIKE])
-@pytest.mark.parametrize("carrier", [{"workers": 2, "threads": True}, {"workers": 2}])
+@pytest.mark.parametrize("carrier", [c for c in CARRIERS if "two" in str(c.id)])
 def test_workers_that_drop_differently_are_told_so(main: Any, carrier: Any) -> None:
     with pytest.raises(WorkerError, match="in the same order") as caught:
         ps.execute(main, **carrier)

@@ -24,8 +24,8 @@ from tests.slowness import slowdown
 CARRIERS = [
     pytest.param({"workers": 1}, id="one"),
     pytest.param({"workers": 2, "threads": True}, id="threads"),
-    pytest.param({"workers": 2}, id="processes"),
-    pytest.param({"workers": 3}, id="three processes"),
+    pytest.param({"workers": 2}, id="processes", marks=pytest.mark.once),
+    pytest.param({"workers": 3}, id="three processes", marks=pytest.mark.once),
 ]
 SEVERAL = CARRIERS[1:]
 
@@ -189,6 +189,7 @@ def wait_for_each_other(worker: Any, act: Any, stamp: str) -> None:
             act()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("act", "words"),
     [

@@ -13,7 +13,7 @@ from pointstamp.progress.explanation import HolderKind
 CARRIERS = [
     pytest.param({"workers": 1}, id="one"),
     pytest.param({"workers": 2, "threads": True}, id="threads"),
-    pytest.param({"workers": 2}, id="processes"),
+    pytest.param({"workers": 2}, id="processes", marks=pytest.mark.once),
     pytest.param({"workers": 4, "threads": True}, id="four threads"),
 ]
 

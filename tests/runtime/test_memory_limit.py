@@ -24,7 +24,7 @@ LIMIT = 20_000
 WORKERS = [
     pytest.param({"workers": 1}, id="one"),
     pytest.param({"workers": 2, "threads": True}, id="threads"),
-    pytest.param({"workers": 2}, id="processes"),
+    pytest.param({"workers": 2}, id="processes", marks=pytest.mark.once),
 ]
 
 

@@ -13,8 +13,8 @@ CARRIERS = [
     pytest.param({"workers": 1}, id="one"),
     pytest.param({"workers": 2, "threads": True}, id="two threads"),
     pytest.param({"workers": 4, "threads": True}, id="four threads"),
-    pytest.param({"workers": 2}, id="two processes"),
-    pytest.param({"workers": 4}, id="four processes"),
+    pytest.param({"workers": 2}, id="two processes", marks=pytest.mark.once),
+    pytest.param({"workers": 4}, id="four processes", marks=pytest.mark.once),
 ]
 
 
@@ -145,6 +145,7 @@ def test_commands_of_any_worker_build_and_drop_alike_on_all(seed: int) -> None:
     check_commands(ps.simulate(by_command, COMMANDS, workers=3, seed=seed))
 
 
+@pytest.mark.once
 def test_commands_of_any_worker_build_and_drop_alike_on_processes() -> None:
     check_commands(ps.execute(by_command, COMMANDS, workers=3))
 

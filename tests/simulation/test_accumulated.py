@@ -12,6 +12,7 @@ from pointstamp.errors import UsageError, WorkerError
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle
+from tests.conftest import shared_out
 from tests.simulation.accumulated_mutants import ACCUMULATED_MUTANTS
 from tests.simulation.mutants import hunt
 from tests.simulation.random_dataflows import (
@@ -24,6 +25,7 @@ from tests.simulation.random_dataflows import (
 from tests.simulation.traffic import count_traffic
 
 N_CASES = 500
+N_OF_SOURCES = 100
 AT_A_TIME = 25
 N_RUNS = 300
 """How many cases a mutant may survive at most."""
@@ -39,7 +41,7 @@ def check(seed: int) -> Any:
     return check_case(case, expected_outputs(case.plan))
 
 
-@pytest.mark.parametrize("first", range(0, N_CASES, AT_A_TIME))
+@pytest.mark.parametrize("first", shared_out(N_OF_SOURCES, range(0, N_CASES, AT_A_TIME)))
 def test_random_dataflows_are_safe_live_and_right(first: int) -> None:
     n_records = sum(sum(check(seed).values()) for seed in range(first, first + AT_A_TIME))
     assert n_records > 100  # else these dataflows do nothing

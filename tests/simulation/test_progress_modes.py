@@ -32,7 +32,10 @@ def is_eager(worker: ps.Worker) -> bool:
     return worker.environment.eager
 
 
-@pytest.mark.parametrize("how", [{}, {"workers": 2, "threads": True}, {"workers": 2}])
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"workers": 2, "threads": True}, pytest.param({"workers": 2}, marks=pytest.mark.once)],
+)
 @pytest.mark.parametrize("progress", MODES)
 def test_a_mode_can_be_asked_for(progress: str, how: Any) -> None:
     expected = [progress == "eager"] * how.get("workers", 1)

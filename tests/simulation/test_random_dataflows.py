@@ -6,20 +6,17 @@ The number of a case is its seed: `check_case(random_case(1234))` is that run ag
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import pointstamp
-from pointstamp import build_info
 from pointstamp.errors import WorkerError
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle
-from tests.conftest import examples
+from tests.conftest import examples, shared_out
 from tests.simulation.plans import (
     LIBRARY,
     IteratePlan,
@@ -43,20 +40,12 @@ N_PLANS = 500
 N_SOAK = int(os.environ.get("POINTSTAMP_SOAK", "10000"))
 
 
-def cases():
-    """Where the core is compiled, it takes most of the cases, and its sources, slower, the rest."""
-    compiled = Path(pointstamp.__file__).with_name("compiled.sha256").exists()
-    if build_info() == "compiled":
-        return range(N_OF_SOURCES, N_CASES, AT_A_TIME)
-    return range(0, N_OF_SOURCES if compiled else N_CASES, AT_A_TIME)
-
-
 def check(seed):
     case = random_case(seed)
     return check_case(case, expected_outputs(case.plan))
 
 
-@pytest.mark.parametrize("first", cases())
+@pytest.mark.parametrize("first", shared_out(N_OF_SOURCES, range(0, N_CASES, AT_A_TIME)))
 def test_random_dataflows_are_safe_live_and_right(first):
     n_records = sum(sum(check(seed).values()) for seed in range(first, first + AT_A_TIME))
     assert n_records > 100  # else these dataflows do nothing
