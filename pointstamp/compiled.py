@@ -70,6 +70,7 @@ MODULES = (
     "pointstamp.dataflow.operator",
     "pointstamp.dataflow.scope_core",
     "pointstamp.dataflow.stash_core",
+    "pointstamp.dataflow.step_observer",
     "pointstamp.operators.transform",
     "pointstamp.operators.counting",
     "pointstamp.operators.feedback",

@@ -26,6 +26,9 @@ Column = npt.NDArray[Any] | list[str]
 _CONTINUES = b"\xff\xff\xff\xff"
 _END = _CONTINUES + bytes(4)
 
+_BUFFER_BYTES = 2**18
+"""Of a file: the columns of a batch are written in one go, and not each in some of its own."""
+
 
 def schema_of(columns: Mapping[str, str]) -> Any:
     """The Arrow schema of columns by name, each of a type such as "int64", "bool", "string"."""
@@ -65,6 +68,28 @@ def texts_of(integers: npt.NDArray[np.int64], others: Sequence[tuple[int, Any]])
     return texts
 
 
+def texts_side_by_side(ends: npt.NDArray[np.int32], characters: npt.NDArray[np.uint8]) -> Any:
+    """Texts that are written already, as a column for `batch_of`, which shares their memory.
+
+    Parameters
+    ----------
+    ends : int32[n + 1]
+        Where each ends, after a 0.
+    characters : uint8[m], m >= ends[n]
+        Of all of them, in UTF-8.
+
+    >>> texts_side_by_side(np.array([0, 2, 3], np.int32), np.frombuffer(b"427..", np.uint8))
+    <pyarrow.lib.StringArray object at ...>
+    [
+      "42",
+      "7"
+    ]
+    """
+    data: Any = (ends, characters[: ends[-1]])  # whose buffers the stubs do not see
+    buffers = [None, *map(pa.py_buffer, data)]
+    return pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)
+
+
 def _arrow(column: Any) -> Any:
     if isinstance(column, pa.Array):
         return column
@@ -99,7 +124,7 @@ class StreamFile:
     def __init__(self, path: Path, schema: Any, metadata: Mapping[str, str]) -> None:
         self._path = path
         try:
-            self._sink: Any = pa.OSFile(str(path), "wb")
+            self._sink: Any = pa.output_stream(str(path), buffer_size=_BUFFER_BYTES)
         except OSError as error:
             raise self._unwritten(error) from error
         self._writer: Any = pa.ipc.new_stream(self._sink, schema.with_metadata(dict(metadata)))
@@ -108,6 +133,7 @@ class StreamFile:
         """Append a batch."""
         try:
             self._writer.write_batch(batch)
+            self._sink.flush()
         except OSError as error:
             raise self._unwritten(error) from error
 

@@ -1,6 +1,8 @@
+cimport cython
 from cpython.time cimport PyTime_PerfCounterRaw as _perf_counter_in_c
 
 
+@cython.final
 cdef class LogClock:
     cdef object _ticks
     cdef bint _is_compiled
@@ -9,3 +11,4 @@ cdef class LogClock:
     cdef readonly long long offset
 
     cpdef long long now(self)
+    cpdef long long recent(self)

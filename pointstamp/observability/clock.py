@@ -48,3 +48,10 @@ class LogClock:
         else:
             self.last = perf_counter_ns()
         return self.last
+
+    def recent(self) -> int:
+        """The moment, for what follows at once on something that has looked at the clock.
+
+        That of the last look, which saves another; where the moments are numbers, the next one.
+        """
+        return self.last if self._ticks is None else self.now()

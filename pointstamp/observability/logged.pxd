@@ -46,11 +46,20 @@ cdef class LoggedCounts(CountObserver):
     cdef object _operators
     cdef LogClock _clock
     cdef Buffer _buffer
-    cdef list _number_of
-    cdef list _ports
+    cdef long long[::1] _number_of
+    cdef long long[::1] _port_of
+    cdef long long[::1] _is_input
 
     cpdef lay_out(self, object ports)
     cpdef changed(self, Py_ssize_t location, object time, long long change)
+    cpdef changed_number(
+        self,
+        Py_ssize_t location,
+        long long outer,
+        long long inner,
+        bint is_pair,
+        long long change,
+    )
 
 
 cdef class LoggedChannel:

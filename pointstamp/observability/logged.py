@@ -8,6 +8,7 @@ the clock nothing is received before it was sent.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from pointstamp.observability.clock import LogClock
 from pointstamp.observability.event_types import NONE
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, CountObserver, Operate, ProgressReport
+
+_NO_LOCATIONS = array("q", [0])
 
 
 class LoggedOperator(Operator):
@@ -42,7 +45,7 @@ class LoggedOperator(Operator):
         for port, batch in enumerate(changes):
             n_changes = batch.gather()
             if n_changes:
-                at = self._clock.now()
+                at = self._clock.recent()
                 for place in range(n_changes):
                     time, change = batch.items[place], batch.changes[place]
                     self._frontiers.add_at(time, at, self.number, port, change, 0, 0)
@@ -117,15 +120,27 @@ class LoggedCapabilities(CapabilityCounts):
         CapabilityCounts.move(self, time, new_time)
 
     def collected(self, time: Any) -> None:
-        """See `CapabilityCounts`. Logged later, by the worker: this may be any thread."""
-        self._lost.append((self._number, self.output, time))
+        """See `CapabilityCounts`. Where this is any thread, it is logged later, by the worker."""
+        if self._buffer.is_open():
+            self._buffer.add_at(time, self._clock.now(), self._number, self.output, -1, 0, 0)
+        else:
+            self._lost.append((self._number, self.output, time))
         CapabilityCounts.collected(self, time)
 
 
 class LoggedCounts(CountObserver):
     """Records the changes of the counts of a scope."""
 
-    __slots__ = ("_buffer", "_clock", "_number_of", "_operators", "_ports", "_scope", "_within")
+    __slots__ = (
+        "_buffer",
+        "_clock",
+        "_is_input",
+        "_number_of",
+        "_operators",
+        "_port_of",
+        "_scope",
+        "_within",
+    )
 
     def __init__(
         self,
@@ -140,23 +155,52 @@ class LoggedCounts(CountObserver):
         self._operators = operators
         self._clock = clock
         self._buffer = buffer
-        self._number_of: list[int] = []
-        """Per location: that of the operator."""
-        self._ports: list[tuple[int, int, bool]] = []
+        # Per location: the number of the operator, the port, and whether it is an input.
+        self._number_of: Any = _NO_LOCATIONS
+        self._port_of: Any = _NO_LOCATIONS
+        self._is_input: Any = _NO_LOCATIONS
 
     def lay_out(self, ports: Sequence[tuple[int, int, bool]]) -> None:
         """See `CountObserver`."""
-        self._ports = list(ports)
-        self._number_of = [
-            self._operators.get((self._scope, node), NONE) if node else self._within
-            for node, _, _ in ports
-        ]
+        if ports:
+            self._number_of = array(
+                "q",
+                [
+                    self._operators.get((self._scope, node), NONE) if node else self._within
+                    for node, _, _ in ports
+                ],
+            )
+            self._port_of = array("q", [port for _, port, _ in ports])
+            self._is_input = array("q", [is_input for _, _, is_input in ports])
 
     def changed(self, location: int, time: Any, change: int) -> None:
         """See `CountObserver`."""
-        _, port, is_input = self._ports[location]
-        number = self._number_of[location]
-        self._buffer.add_at(time, self._clock.now(), self._within, number, port, is_input, change)
+        self._buffer.add_at(
+            time,
+            self._clock.recent(),
+            self._within,
+            self._number_of[location],
+            self._port_of[location],
+            self._is_input[location],
+            change,
+        )
+
+    def changed_number(
+        self, location: int, outer: int, inner: int, is_pair: bool, change: int
+    ) -> None:
+        """See `CountObserver`."""
+        if is_pair:
+            self.changed(location, (outer, inner), change)
+            return
+        self._buffer.add_number(
+            inner,
+            self._clock.recent(),
+            self._within,
+            self._number_of[location],
+            self._port_of[location],
+            self._is_input[location],
+            change,
+        )
 
 
 class LoggedChannel:

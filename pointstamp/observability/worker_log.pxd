@@ -1,10 +1,11 @@
 cimport cython
 
+from pointstamp.dataflow.step_observer cimport StepObserver
 from pointstamp.observability.buffer cimport Buffer
 from pointstamp.observability.clock cimport LogClock
 
 
-cdef class WorkerLog:
+cdef class WorkerLog(StepObserver):
     cdef LogClock _clock
     cdef Py_ssize_t _index
     cdef Py_ssize_t _peers

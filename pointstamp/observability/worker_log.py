@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.communicator import Channel
+from pointstamp.dataflow.step_observer import StepObserver
 from pointstamp.errors import UsageError
 from pointstamp.formats.arrow_stream_file import StreamFile
 from pointstamp.observability.buffer import Buffer
@@ -51,7 +52,7 @@ STREAM_EVERY_S = 0.01
 """The same for the streams."""
 
 
-class WorkerLog:
+class WorkerLog(StepObserver):
     """What one worker records; see `pointstamp.dataflow.logging_protocol.Logger`."""
 
     def __init__(

@@ -20,3 +20,11 @@ cdef class LocalOperator:
 cdef class CountObserver:
     cpdef lay_out(self, object ports)
     cpdef changed(self, Py_ssize_t location, object time, long long change)
+    cpdef changed_number(
+        self,
+        Py_ssize_t location,
+        long long outer,
+        long long inner,
+        bint is_pair,
+        long long change,
+    )

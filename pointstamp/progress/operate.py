@@ -148,6 +148,12 @@ class CountObserver:
         """The count at (time, location) has changed by `change`."""
         raise NotImplementedError
 
+    def changed_number(
+        self, location: int, outer: int, inner: int, is_pair: bool, change: int
+    ) -> None:
+        """The same at the time (outer, inner), or `inner` alone; both are of 64 bits."""
+        raise NotImplementedError
+
 
 class Operate(Protocol):
     """An operator as its parent sees it; see the laws above."""

@@ -540,7 +540,7 @@ class Subgraph:
         self, batch: ChangeBatch, location: int, sign: int, shared: bool, own: int
     ) -> None:
         """Report the changes of a batch, each `sign` times."""
-        if self._observer is None and not self._views and self._has_numbers(batch):
+        if not self._views and self._has_numbers(batch):
             for place in range(batch.n_numbers()):
                 self._report_number(batch, place, location, sign, shared)
         else:
@@ -550,7 +550,7 @@ class Subgraph:
 
     def _take_produced(self, batch: ChangeBatch, source: int, shared: bool) -> None:
         """Report what was produced at all places to which it went."""
-        is_direct = self._observer is None and not self._views and not self._leads_out[source]
+        is_direct = not self._views and not self._leads_out[source]
         if is_direct and self._has_numbers(batch):
             for place in range(batch.n_numbers()):
                 for edge in range(self._first_edges[source], self._first_edges[source + 1]):
@@ -577,11 +577,12 @@ class Subgraph:
         outer, inner = batch.outers[place], batch.inners[place]
         change = factor * batch.totals[place]
         self._tracker.update_number(location, outer, inner, change)
-        if shared and self.peers > 1:
-            if self._tracker.has_pairs:
-                self._held_back.update((location, (outer, inner)), change)
-            else:
-                self._held_back.update_number(location, inner, True, change)
+        if self._observer is not None:
+            self._observer.changed_number(location, outer, inner, self._tracker.has_pairs, change)
+        if shared and self.peers > 1 and self._tracker.has_pairs:
+            self._held_back.update((location, (outer, inner)), change)
+        elif shared and self.peers > 1:
+            self._held_back.update_number(location, inner, True, change)
 
     def _note_state(self, node: int, holds: bool, complete: bool) -> None:
         is_holder = holds and self._is_interested[node]

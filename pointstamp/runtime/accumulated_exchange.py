@@ -92,16 +92,17 @@ class AccumulatedExchange(ProgressExchange):
     def receive(self) -> None:
         """Hand what has arrived to the scopes, and what is not of this worker alone onwards."""
         while (message := self.channel.pull()) is not None:
+            # Before it is counted: the changes of counts are of this moment.
+            if self._logger is not None:
+                tag = message.tag
+                scope = tag if self._is_accumulator else tag[0]
+                self._logger.progress_received(scope, message.sender, len(message.batch))
             if not self._is_accumulator:
                 self._take_sum(message)
             elif self._is_of_machine[message.sender]:
                 self._take_batch(message)
             else:
                 self._take_machine(message)
-            if self._logger is not None:
-                tag = message.tag
-                scope = tag if self._is_accumulator else tag[0]
-                self._logger.progress_received(scope, message.sender, len(message.batch))
 
     # What arrives.
 

@@ -1,5 +1,6 @@
 cimport cython
 
+from pointstamp.dataflow.step_observer cimport StepObserver
 from pointstamp.progress.subgraph cimport Subgraph
 
 
@@ -7,7 +8,7 @@ cdef class ProgressExchange:
     cdef readonly object channel
     cdef readonly dict subgraphs
     cdef list _others
-    cdef object _log
+    cdef StepObserver _log
     cdef list _outbox
 
     @cython.locals(outbox=list)

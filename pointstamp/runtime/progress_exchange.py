@@ -51,11 +51,12 @@ class ProgressExchange:
 
     def _receive(self) -> None:
         while (message := self.channel.pull()) is not None:
+            # Before it is counted: the changes of counts are of this moment.
+            if self._log is not None:
+                self._log.progress_received(message.tag, message.sender, len(message.batch))
             subgraph = self.subgraphs.get(message.tag)
             if subgraph is not None:  # else complete here, and no change matters to it
                 subgraph.accept(message.batch)
-            if self._log is not None:
-                self._log.progress_received(message.tag, message.sender, len(message.batch))
 
     @property
     def n_changes(self) -> int:

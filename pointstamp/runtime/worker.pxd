@@ -1,5 +1,6 @@
 cimport cython
 
+from pointstamp.dataflow.step_observer cimport StepObserver
 from pointstamp.progress.subgraph cimport Subgraph
 from pointstamp.runtime.installed_dataflow cimport InstalledDataflow
 from pointstamp.runtime.progress_exchange cimport ProgressExchange
@@ -32,12 +33,14 @@ cdef class Worker:
     cdef dict _in_flight
     cdef set _discountable
     cdef object _failure
-    cdef object _log
+    cdef StepObserver _log
 
     cpdef bint step(self) except -1
     cpdef bint step_or_park(self, object timeout_s=*) except -1
     cpdef _activate(self, InstalledDataflow dataflow)
     cdef _take_in(self)
-    @cython.locals(dataflow=InstalledDataflow, active=list, root=Subgraph)
+    @cython.locals(
+        dataflow=InstalledDataflow, active=list, root=Subgraph, log=StepObserver, began="long long"
+    )
     cdef _visit_dataflows(self)
     cdef _answer_calls(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -58,6 +59,46 @@ def test_times_are_texts_whatever_they_are(of: Any, events: list[Any]) -> None:
         assert buffer.take().to_pylist() == [
             {**columns(of, numbers), "time": str(time)} for time, numbers in events
         ]
+
+
+NUMBERS = st.sampled_from([0, 9, 10, -1, -9, -10, 2**63 - 1, -(2**63)]) | st.integers(
+    -(2**63), 2**63 - 1
+)
+
+
+@given(st.lists(NUMBERS | st.just(7), max_size=30))
+def test_times_that_are_all_numbers_are_written_as_texts(times: list[int]) -> None:
+    buffer = Buffer(CAPABILITIES, OFFSET, lambda buffer: None)
+    for _ in range(2):
+        for time in times:
+            buffer.add_number(time, 1, 2, 3, 4, 0, 0)
+        batch = buffer.take()
+        batch.validate(full=True)
+        assert batch.column("time").to_pylist() == [str(time) for time in times]
+
+
+def test_a_buffer_is_open_to_the_collector_but_in_other_threads_and_while_it_makes_objects() -> (
+    None
+):
+    open_at: list[bool] = []
+
+    class Nosy:
+        def __str__(self) -> str:
+            open_at.append(buffer.is_open())
+            return "nosy"
+
+    buffer = Buffer(CAPABILITIES, OFFSET, lambda buffer: None)
+    assert buffer.is_open()
+    buffer.add_at(Nosy(), 1, 2, 3, 4, 0, 0)
+    assert buffer.is_open()
+    assert buffer.take().column("time").to_pylist() == ["nosy"]
+    other = Thread(target=lambda: open_at.append(buffer.is_open()))
+    other.start()
+    other.join()
+    assert open_at == [False, False]
+    while buffer.n < CAPACITY - 1:
+        buffer.add(1, 2, 3, 4, 0, 0)
+    assert not buffer.is_open()  # the next one would have it emptied
 
 
 def test_a_buffer_that_is_full_says_so_and_takes_more() -> None:

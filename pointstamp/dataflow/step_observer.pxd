@@ -1,0 +1,6 @@
+cdef class StepObserver:
+    cpdef long long now(self)
+    cpdef visited(self, Py_ssize_t scope, long long began)
+    cpdef progress_sent(self, Py_ssize_t scope, Py_ssize_t n_updates)
+    cpdef progress_received(self, Py_ssize_t scope, Py_ssize_t sender, Py_ssize_t n_updates)
+    cpdef tick(self)
