@@ -303,8 +303,10 @@ class FloatSum(Accumulator):
 
     def mean(self, number: int, n: int) -> float:
         """The sum of one group by `n`, rounded once."""
-        total = self.total(number)
-        return _rounded(self._finite[number], n) if math.isfinite(total) else total
+        # Of what is finite it is finite, also where the sum is beyond a float.
+        if self._others[number].any():
+            return self.total(number)
+        return _rounded(self._finite[number], n)
 
     def counts(self, numbers: Ints) -> Ints:
         """Of how many values."""

@@ -41,9 +41,10 @@ from pointstamp.operators.user_code import check_function
 
 if TYPE_CHECKING:
     from pointstamp.collections.clock_input import Clock
+    from pointstamp.collections.session_windows import SessionColumns
     from pointstamp.operators.probe import Probe
     from pointstamp.operators.stream import Stream
-    from pointstamp.operators.window_assigners import Sliding
+    from pointstamp.operators.window_assigners import Sessions, Sliding
 
 How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 _HOWS = ("inner", "left", "right", "full", "semi", "anti", "cross")
@@ -215,9 +216,10 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
     def window(
         self,
-        windows: Sliding,
+        windows: Sliding | Sessions,
         *,
         time: str | Expression,
+        key: str | Sequence[str] | None = None,
         lateness: Any = 0,
         clock: Clock | None = None,
         name: str = "Window",
@@ -230,11 +232,14 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
         Parameters
         ----------
-        windows : Tumbling or Sliding
+        windows : Tumbling, Sliding or Sessions
             Of timedeltas, or of integers where the clock is an integer. They begin at whole
-            multiples of their step from 1970 on.
+            multiples of their step from 1970 on; sessions with their first record.
         time : str or Expression
             When a record happened: of the type of the clock. Of null it is in no window.
+        key : str or sequence of str, optional
+            Of sessions: the columns whose records follow each other. Sessions are let go where
+            `group_by` has these and both bounds.
         lateness : timedelta or int
         clock : Clock, optional
             As of `temporal_filter`: without it the epoch is the clock. A clock without a value
@@ -273,7 +278,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         >>> view.advance()  # at 12 the window that ended at 10 closes
         {'counts': [((10, 1), 1)], 'late': [(('c', 9, 0, 10), 1)]}
         """
-        return WindowedCollection(*open_windows(self, windows, time, lateness, clock, name))
+        return WindowedCollection(*open_windows(self, windows, time, key, lateness, clock, name))
 
     def group_by(self, *keys: str | Expression) -> GroupedCollection:
         """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows.
@@ -544,7 +549,10 @@ class WindowedCollection(WindowedMethods, Collection):
     """
 
     def __init__(
-        self, open_: Collection, columns: WindowColumns, late: Callable[[], Collection]
+        self,
+        open_: Collection,
+        columns: WindowColumns | SessionColumns,
+        late: Callable[[], Collection],
     ) -> None:
         super().__init__(open_.stream, open_.schema)
         self._open = open_
@@ -559,7 +567,10 @@ class WindowedCollection(WindowedMethods, Collection):
         return self.made()
 
     def of_windows(
-        self, open_: Collection, columns: WindowColumns, late: Callable[[], Collection]
+        self,
+        open_: Collection,
+        columns: WindowColumns | SessionColumns,
+        late: Callable[[], Collection],
     ) -> WindowedCollection:
         """A collection of the same windows."""
         return WindowedCollection(open_, columns, late)

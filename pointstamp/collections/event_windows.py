@@ -35,6 +35,7 @@ from pointstamp.collections.clocked import bound_by_clock, check_clock, clock_ty
 from pointstamp.collections.durable_rows import NO_TEXTS, StoredPart
 from pointstamp.collections.grouped import GroupedCollection, with_keys
 from pointstamp.collections.schema import Column, Schema
+from pointstamp.collections.session_windows import SessionColumns, open_sessions
 from pointstamp.collections.temporal import Calendar
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.containers.words import DAY_US, DateType, WordType, word_bounds
@@ -43,7 +44,12 @@ from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError, SchemaError
 from pointstamp.kernels.consolidation import consolidate
 from pointstamp.operators.transform import transform
-from pointstamp.operators.window_assigners import Sliding, check_lateness, span_number
+from pointstamp.operators.window_assigners import (
+    Sessions,
+    Sliding,
+    check_lateness,
+    span_number,
+)
 
 if TYPE_CHECKING:
     from pointstamp.collections.collection import Collection
@@ -299,12 +305,15 @@ class WindowedMethods:
 
     schema: Schema
     _open: Collection
-    _columns: WindowColumns
+    _columns: WindowColumns | SessionColumns
     _late: Callable[[], Collection]
     _made: StreamCore[Any] | None
 
     def of_windows(
-        self, open_: Collection, columns: WindowColumns, late: Callable[[], Collection]
+        self,
+        open_: Collection,
+        columns: WindowColumns | SessionColumns,
+        late: Callable[[], Collection],
     ) -> Any:
         """A collection of the same windows."""
         raise NotImplementedError
@@ -372,19 +381,29 @@ def open_windows(
     collection: Collection,
     windows: Any,
     time: Any,
+    key: str | Sequence[str] | None,
     lateness: Any,
     clock: Clock | None,
     name: str,
-) -> tuple[Collection, WindowColumns, Callable[[], Collection]]:
+) -> tuple[Collection, WindowColumns | SessionColumns, Callable[[], Collection]]:
     """The records of open windows, with their bounds; which columns those are; what is late."""
     check_clock(collection.stream, clock, name)
+    kind = clock_type_of(clock)
+    if isinstance(windows, Sessions):
+        gap = _in_words(span_number(windows.gap), windows, kind, name)
+        form = gap, _in_words(check_lateness(lateness, windows), windows, kind, name)
+        return open_sessions(collection, form, time, key, clock, (START, END), name)
     if not isinstance(windows, Sliding):
         raise BuildError(
             f"operator {name!r} is given the windows {windows!r}, and a collection has "
-            "ps.Tumbling(size) and ps.Sliding(size, step)"
+            "ps.Tumbling(size), ps.Sliding(size, step) and ps.Sessions(gap)"
+        )
+    if key is not None:
+        raise BuildError(
+            f"operator {name!r} is given key={key!r}, which is of ps.Sessions(gap); records are in "
+            "other windows whatever their key"
         )
     bound = bound_by_clock(time, collection.schema, clock, name)
-    kind = clock_type_of(clock)
     in_words = _in_words(check_lateness(lateness, windows), windows, kind, name)
     size, slide, offset = (
         _in_words(span_number(span), windows, kind, name)
@@ -407,7 +426,7 @@ def open_windows(
     return records, WindowColumns(event_windows, clock, name), late
 
 
-def _in_words(length: int, windows: Sliding, kind: WordType, name: str) -> int:
+def _in_words(length: int, windows: Sliding | Sessions, kind: WordType, name: str) -> int:
     """A length in units of the clock.
 
     Raises

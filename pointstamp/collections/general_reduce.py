@@ -168,6 +168,8 @@ def by_batch(form: GroupForm, function: BatchFunction, name: str) -> OfGroups:
         except Exception as error:
             raise DataError(f"{where}: {type(error).__name__}: {error}") from error
         columns, ends = found if isinstance(found, tuple) else (found, None)
+        if columns is None:
+            raise DataError(f"{where}: the function gave None, and should give columns or rows")
         given = form.result.to_updates(columns, 1, where).rows
         lengths = _lengths(ends, len(begins), len(given), where)
         return np.concatenate([np.repeat(keys, lengths, axis=0), given], axis=1)

@@ -22,7 +22,7 @@ from pointstamp.collections.general_reduce import (
 )
 from pointstamp.collections.group_answers import arrange_in_order
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
-from pointstamp.collections.order import RecordOrder, order_given
+from pointstamp.collections.order import RecordOrder, check_most, order_given
 from pointstamp.collections.schema import Schema, column_names, schema_of
 from pointstamp.collections.top_k import first_rows, first_rows_in_loops
 from pointstamp.containers.updates import Rows
@@ -101,8 +101,7 @@ class GroupedCollection:
         >>> view.advance()
         [((1, 'ink', 30), 1)]
         """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise BuildError(f"operator {name!r} is given k={k!r}, and should be given 1 or more")
+        check_most(k, name)
         schema = self._collection.schema
         order = RecordOrder(
             schema, self._keys, order_given(schema, by, descending, self._keys, name)

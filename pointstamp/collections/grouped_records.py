@@ -10,6 +10,7 @@ import numpy as np
 from pointstamp.collections.general_reduce import GroupForm, OfGroups, reduced
 from pointstamp.collections.group_answers import is_first
 from pointstamp.collections.linear import changed
+from pointstamp.collections.order import check_most
 from pointstamp.collections.record_schema import RECORDS
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.containers.dictionary import TEXTS
@@ -83,8 +84,7 @@ class GroupedRecords:
         A record that is there twice counts twice. Of equal ones it is not said which come first,
         but it is the same in every run.
         """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise BuildError(f"operator {name!r} is given k={k!r}, and should be given 1 or more")
+        check_most(k, name)
         if not callable(by):
             raise BuildError(f"operator {name!r} is given by={by!r}, and needs a function")
         return self.reduce(

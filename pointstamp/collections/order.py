@@ -38,6 +38,14 @@ ALL = (1 << 63) - 1
 _LEAST = -(1 << 63)
 
 
+def check_most(k: Any, name: str) -> None:
+    """Raise `BuildError` unless `k` may be how many records of a group come first."""
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= ALL:
+        raise BuildError(
+            f"operator {name!r} is given k={k!r}, and should be given 1 or more, of 64 bits"
+        )
+
+
 @dataclass(frozen=True)
 class _Text:
     """A text among the words in order: those that it is in order by, then its number."""

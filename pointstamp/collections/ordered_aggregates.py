@@ -209,8 +209,8 @@ def _interpolation(kind: WordType, scale: int) -> Between:
         if not part or word == following:
             return float_word(one)
         if not (math.isfinite(one) and math.isfinite(other)):
-            # From minus to plus infinity there is no number on the way.
-            return float_word(one + (other - one) * float(part))
+            # What is infinite, or NaN, outweighs what is not; between two such there is no number.
+            return float_word(one + other)
         return float_word(float(Fraction(one) + (Fraction(other) - Fraction(one)) * part))
 
     return between

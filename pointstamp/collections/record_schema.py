@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.collections.schema import Column, Schema, nulls_first
+from pointstamp.collections.schema import (
+    Column,
+    Schema,
+    check_iterable,
+    check_pairs,
+    nulls_first,
+)
+from pointstamp.containers.frames import is_table
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.containers.values import ANY
 from pointstamp.errors import DataError
@@ -25,10 +32,22 @@ class RecordSchema(Schema):
 
     def to_updates(self, data: Any, diff: int, where: str) -> Updates:
         """Records as updates of one diff; raises `DataError` for one that is not hashable."""
-        return self.to_pairs(((record, diff) for record in data), where)
+        if is_table(data):
+            raise DataError(
+                f"{where} is given a {type(data).__name__}, and has no columns: give it a schema, "
+                "or an iterable of records"
+            )
+        check_iterable(data, where, "records")
+        return self._of_pairs(((record, diff) for record in data), where)
 
     def to_pairs(self, pairs: Iterable[tuple[Any, int]], where: str) -> Updates:
         """Pairs of a record and its diff as updates."""
+        check_iterable(pairs, where, "pairs of a record and its diff")
+        given = list(pairs)
+        check_pairs(given, where)
+        return self._of_pairs(given, where)
+
+    def _of_pairs(self, pairs: Iterable[tuple[Any, int]], where: str) -> Updates:
         found = []
         for place, (record, diff) in enumerate(pairs):
             if isinstance(diff, bool) or not isinstance(diff, (int, np.integer)):

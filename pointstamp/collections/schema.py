@@ -144,11 +144,19 @@ class Schema:
             parts = [self._from_arrow(batch, where) for batch in batches]
             words = np.concatenate(parts) if parts else np.empty((0, self.n_words), np.int64)
             return self.updates(_with_diffs(words, diff))
+        if type(data) is not list:
+            check_iterable(data, where, "rows, or columns such as a pyarrow.Table")
         return self.updates(self.encoder.updates(data, diff, where))
 
     def to_pairs(self, pairs: Iterable[tuple[Any, int]], where: str) -> Updates:
-        """Pairs of a row and its diff as updates."""
-        return self.updates(self.encoder.pairs(pairs, where))
+        """Pairs of a row and its diff as updates; raises as `to_updates`."""
+        check_iterable(pairs, where, "pairs of a row and its diff")
+        given = list(pairs)
+        try:
+            return self.updates(self.encoder.pairs(given, where))
+        except (TypeError, ValueError):
+            check_pairs(given, where)
+            raise
 
     def to_rows(self, rows: Rows) -> list[tuple[Any, ...]]:
         """The records of updates as tuples of Python's values."""
@@ -210,6 +218,24 @@ def nulls_first(value: Any) -> tuple[bool, bool, Any]:
     if value is None or value != value:
         return value is not None, value is not None, None
     return True, False, tuple(map(nulls_first, value)) if type(value) is tuple else value
+
+
+def check_iterable(given: Any, where: str, needed: str) -> None:
+    """Raise `DataError` unless what an input is given can be gone through, and is no one text.
+
+    where : the input
+    """
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+        raise DataError(f"{where} is given {given!r}, and needs an iterable of {needed}")
+
+
+def check_pairs(given: Sequence[Any], where: str) -> None:
+    """Raise `DataError` for the first of some values that is no pair."""
+    for place, pair in enumerate(given):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise DataError(
+                f"row {place} for {where} should be a pair of a row and its diff, and is {pair!r}"
+            )
 
 
 def schema_of(given: Any) -> Schema:

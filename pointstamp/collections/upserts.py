@@ -20,7 +20,7 @@ from pointstamp.collections.arrange import check_times, consolidated, send_rows
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.durable_rows import StoredPart, as_stored, restored_rows
 from pointstamp.collections.groups import Groups, grown
-from pointstamp.collections.schema import Schema, column_names, schema_of
+from pointstamp.collections.schema import Schema, check_iterable, column_names, schema_of
 from pointstamp.containers import kind_of
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
@@ -405,6 +405,7 @@ class UpsertHandle:
 
     def remove(self, keys: Iterable[Any]) -> None:
         """Have no rows of these keys, each a value, or a tuple; `DataError` if one does not fit."""
+        check_iterable(keys, self._where, "keys")
         events = [Event(key if isinstance(key, tuple) else (key,), None) for key in keys]
         self._send(self._form.encode(events, self._where))
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint, Durable
+from tests.collections.session_programs import in_sessions
 from tests.collections.temporal_programs import ProgramRun, Stays, orders, stays
 from tests.collections.test_durable import WORKERS, check_updates, renewed_texts
 from tests.collections.window_programs import windowed
@@ -45,6 +46,14 @@ def test_temporal_filters_that_are_begun_again_give_what_recomputing_gives(
 @settings(max_examples=examples(60))
 @given(windowed(), WORKERS, WORKERS, st.integers(0, 9), AT_A_TIME)
 def test_windows_that_are_begun_again_give_what_recomputing_gives(
+    program: Any, before: int, after: int, cut: int, at_a_time: int
+) -> None:
+    check_restart(program, before, after, cut, at_a_time)
+
+
+@settings(max_examples=examples(60))
+@given(in_sessions(), WORKERS, WORKERS, st.integers(0, 9), AT_A_TIME)
+def test_sessions_that_are_begun_again_give_what_recomputing_gives(
     program: Any, before: int, after: int, cut: int, at_a_time: int
 ) -> None:
     check_restart(program, before, after, cut, at_a_time)

@@ -17,6 +17,7 @@ from pointstamp.collections.aggregate import GroupState, SummedState
 from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.collection import WindowedCollection
 from pointstamp.collections.event_windows import WindowedRecords
+from pointstamp.collections.session_windows import SessionRecords
 from pointstamp.collections.spine import Spine
 from pointstamp.errors import BuildError, ColumnError, OperatorError, SchemaError, UsageError
 from tests.collections.temporal_programs import check_program
@@ -122,7 +123,7 @@ def test_windows_are_made_of_what_is_selected_and_are_forgotten_without_their_bo
 def alive() -> dict[int, Any]:
     """What operators keep something in, of all programs that there are."""
     gc.collect()
-    kinds = (WindowedRecords, SummedState, GroupState, Spine)
+    kinds = (WindowedRecords, SessionRecords, SummedState, GroupState, Spine)
     return {id(each): each for each in gc.get_objects() if isinstance(each, kinds)}
 
 
@@ -204,7 +205,17 @@ def test_what_does_not_fit_is_refused_when_built() -> None:
     with pytest.raises(UsageError, match="windows and lateness are to be all integers"):
         _refused(of(ps.Tumbling(5), lateness=HOUR), t="at long")
     with pytest.raises(BuildError, match=r"and a collection has ps\.Tumbling"):
+        _refused(of(5), t="at long")
+    with pytest.raises(BuildError, match=r"given no key=, and sessions are of .* of a key"):
         _refused(of(ps.Sessions(5)), t="at long")
+    with pytest.raises(BuildError, match=r"given key='at', which is of ps\.Sessions"):
+        _refused(of(ps.Tumbling(5), key="at"), t="at long")
+    with pytest.raises(ColumnError, match="is given the column 'k'"):
+        _refused(of(ps.Sessions(5), key="k"), t="at long")
+    with pytest.raises(SchemaError, match="its clock is long, whose windows are of integers"):
+        _refused(of(ps.Sessions(HOUR), key="at"), t="at long")
+    with pytest.raises(SchemaError, match="two columns are called 'window_end'"):
+        _refused(of(ps.Sessions(5), key="at"), t="at long, window_end long")
     with pytest.raises(BuildError, match="is given clock='now'"):
         _refused(lambda scope, t: t.window(ps.Tumbling(5), time="at", clock="now"), t="at long")
     with pytest.raises(SchemaError, match="two columns are called 'window_end'"):

@@ -31,6 +31,7 @@ from tests.collections.policy_mutants import (
     by_insertions,
 )
 from tests.collections.record_mutants import RECORD_MUTANTS, by_records, by_records_of_workers
+from tests.collections.session_mutants import SESSION_MUTANTS, by_sessions, by_sessions_again
 from tests.collections.shared_mutants import (
     SHARED_MUTANTS,
     by_handles,
@@ -67,6 +68,7 @@ ALL = [
     *APPROXIMATE_MUTANTS,
     *TIME_MUTANTS,
     *SWEEP_MUTANTS,
+    *SESSION_MUTANTS,
 ]
 
 
@@ -92,7 +94,7 @@ HUNTS = [
     *(by_merges, by_records, by_records_of_workers, by_spines, by_series, by_traces),
     *(by_merged_times, by_totals, by_exact_sums, by_rounded_sums, by_lives_of_sums),
     *(by_quantiles_of_texts, by_first_of_texts),
-    *(by_user_times, by_sweeps, by_swept_loops),
+    *(by_user_times, by_sweeps, by_swept_loops, by_sessions, by_sessions_again),
 ]
 
 

@@ -1,0 +1,122 @@
+"""What inputs of collections refuse by name, and answers at the limits of floats and numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import BuildError, DataError, OperatorError
+
+INFINITE = math.inf
+GREATEST = 1.7976931348623157e308
+
+
+def view_of(declared: Any) -> ps.View:
+    return ps.View(lambda scope, t: t, t=declared)
+
+
+@pytest.mark.parametrize("schema", ["k string", None])
+@pytest.mark.parametrize("given", [5, None, "abc", b"abc"])
+def test_what_is_no_iterable_of_rows_is_refused(schema: str | None, given: Any) -> None:
+    view = view_of(schema)
+    for call in (view.insert, view.delete, view.update):
+        with pytest.raises(DataError, match=r"the input 't' is given .* and needs an iterable of"):
+            call("t", given)
+    assert view.advance() == []
+
+
+@pytest.mark.parametrize("schema", ["k long", None])
+@pytest.mark.parametrize("given", [5, (5,), ((5,), 1, 2)])
+def test_changes_are_pairs(schema: str | None, given: Any) -> None:
+    view = view_of(schema)
+    with pytest.raises(DataError, match="row 1 for the input 't' should be a pair"):
+        view.update("t", [((1,), 1), given])
+    assert view.advance() == []
+
+
+def test_what_fails_in_an_iterable_is_raised_as_it_is() -> None:
+    def failing() -> Any:
+        yield (1,), 1
+        raise ValueError("of its own")
+
+    with pytest.raises(ValueError, match="of its own"):
+        view_of("k long").update("t", failing())
+
+
+def test_a_text_is_not_its_characters_as_keys_of_upserts() -> None:
+    view = view_of(ps.UpsertInput("k string, v long", key="k"))
+    view.upsert("t", [("a", 1), ("b", 2), ("ab", 3)])
+    view.advance()
+    for given in ("ab", 7):
+        with pytest.raises(DataError, match=r"the input 't' is given .* an iterable of keys"):
+            view.remove("t", given)
+    assert view.advance() == []
+
+
+def test_records_without_a_schema_are_no_columns() -> None:
+    with pytest.raises(DataError, match="is given a DataFrame, and has no columns"):
+        view_of(None).insert("t", pd.DataFrame({"x": [1, 2]}))
+
+
+def test_no_more_than_64_bits_of_records_come_first() -> None:
+    for schema, by in (("k long", "k"), (None, lambda record: record)):
+
+        def build(scope: Any, t: Any, by: Any = by, schema: Any = schema) -> Any:
+            groups = t.group_by("k") if schema else t.group_by(lambda record: record)
+            return groups.top_k(1 << 63, by=by)
+
+        with pytest.raises(BuildError, match=r"k=9223372036854775808, and should be .* 64 bits"):
+            ps.View(build, t=schema)
+    view = ps.View(lambda scope, t: t.group_by("k").top_k((1 << 63) - 1, by="k"), t="k long")
+    view.insert("t", [(1,), (1,), (2,)])
+    assert view.advance() == [((1,), 2), ((2,), 1)]
+
+
+def test_a_batch_function_that_gives_nothing_is_told_apart() -> None:
+    view = ps.View(
+        lambda scope, t: t.group_by("k").reduce_batches(lambda batch, offsets: None, "n long"),
+        t="k long",
+    )
+    view.insert("t", [(1,)])
+    with pytest.raises(OperatorError, match="the function gave None, and should give columns"):
+        view.advance()
+
+
+@pytest.mark.parametrize(
+    ("values", "middle"),
+    [
+        ([-INFINITE, 0.0], -INFINITE),
+        ([0.0, INFINITE], INFINITE),
+        ([-INFINITE, INFINITE], math.nan),
+        ([1.0, math.nan], math.nan),
+        ([-INFINITE, -INFINITE], -INFINITE),
+    ],
+)
+def test_between_an_infinity_and_a_number_is_the_infinity(
+    values: list[float], middle: float
+) -> None:
+    def build(scope: Any, t: Any) -> Any:
+        return t.agg(half=ps.median("v"), most=ps.quantile("v", 0.9))
+
+    view = ps.View(build, t="v double")
+    view.insert("t", [(value,) for value in values])
+    view.advance()
+    for found in view.snapshot()[0]:
+        assert found == middle or (math.isnan(found) and math.isnan(middle))
+
+
+def test_a_mean_of_finite_values_is_finite_where_their_sum_is_none() -> None:
+    view = ps.View(lambda scope, t: t.agg(s=ps.sum("v"), a=ps.avg("v")), t="v double")
+    view.insert("t", [(GREATEST,), (GREATEST,)])
+    view.advance()
+    assert list(view.snapshot()) == [(INFINITE, GREATEST)]
+    view.insert("t", [(-INFINITE,)])
+    view.advance()
+    assert list(view.snapshot()) == [(-INFINITE, -INFINITE)]
+    view.delete("t", [(-INFINITE,), (GREATEST,)])
+    view.advance()
+    assert list(view.snapshot()) == [(GREATEST, GREATEST)]
