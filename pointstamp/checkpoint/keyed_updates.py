@@ -174,6 +174,13 @@ class KeyedUpdates:
         self._new, self._n_new, self._n_most = {}, 0, FEW
         return changes
 
+    def rows(self) -> list[tuple[Any, Rows]]:
+        """(name, rows) of all that is in memory for later snapshots, as it was given to `add`."""
+        found = [(name, rows) for name, parts in self._new.items() for rows in parts]
+        for level in self._levels:
+            found += level.rows.items()
+        return found
+
     def _put_together(self) -> None:
         """Have one batch of each name, without what cancels."""
         together = {name: consolidate_all(parts) for name, parts in self._new.items()}

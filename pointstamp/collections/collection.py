@@ -31,6 +31,7 @@ from pointstamp.collections.schema import Column, Schema, column_names
 from pointstamp.collections.stats import CollectionStats, IndexedColumns, stats_of
 from pointstamp.collections.temporal import present
 from pointstamp.collections.trace_arrange import TraceArrangement, arrange_trace
+from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError, SchemaError
@@ -74,6 +75,9 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         self._indexes: dict[tuple[str, ...], ArrangedCollection] = {}
         self._entered: dict[Any, Collection] = {}
         self._explained = None
+        texts_held = stream.scope.environment.texts_held
+        if texts_held is not None and not texts_held.has_collections:
+            texts_held.begin(TEXTS.pinning())
 
     @property
     def stream(self) -> StreamCore[Any]:

@@ -138,6 +138,14 @@ def restored_rows(
     table = KeyedUpdates(everything, take_in, by_key(FirstWords(n_key)), changed, n_kept)
     table.kind = f"rows by {n_key} words"
     info.states.keep("rows", table)
+    if stored is not None:
+        as_kept = stored
+
+        def logged() -> list[tuple[Rows, tuple[int, ...]]]:
+            parts = (as_kept(name, rows) for name, rows in table.rows())
+            return [(part.rows, part.texts) for part in parts]
+
+        info.states.logs_texts(logged)
     # Batches that were kept apart may cancel.
     all_rows = {name: consolidate_all(parts) for name, parts in found.items()}
     return {name: rows for name, rows in all_rows.items() if len(rows)}, table

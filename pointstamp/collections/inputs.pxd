@@ -6,6 +6,7 @@ cdef class CollectionInput:
     cdef InputHandle _handle
     cdef readonly object schema
     cdef object _where
+    cdef object _texts
     cdef readonly bint append_only
 
     cpdef insert(self, object rows)

@@ -10,6 +10,7 @@ from pointstamp.collections.collection import Collection
 from pointstamp.collections.records import RecordCollection, record_schema
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.containers.updates import Updates
+from pointstamp.dataflow.texts_held import TextsHeld
 from pointstamp.errors import DataError
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.sources import InputHandle
@@ -45,10 +46,18 @@ class CollectionInput:
     or close theirs.
     """
 
-    __slots__ = ("_handle", "_where", "append_only", "schema")
+    __slots__ = ("_handle", "_texts", "_where", "append_only", "schema")
 
-    def __init__(self, handle: InputHandle, schema: Schema, append_only: bool = False) -> None:
+    def __init__(
+        self,
+        handle: InputHandle,
+        schema: Schema,
+        append_only: bool = False,
+        texts: TextsHeld | None = None,
+    ) -> None:
         self._handle = handle
+        # What makes rows of values may be a program's, and begin a sweep by a step.
+        self._texts = TextsHeld() if texts is None else texts
         self.schema = schema
         self.append_only = append_only
         self._where = f"the input {handle.name!r}"
@@ -71,7 +80,11 @@ class CollectionInput:
         DataError
             If one does not fit the schema. None is added then.
         """
-        self._send(self.schema.to_updates(rows, 1, self._where))
+        self._texts.n_given += 1
+        try:
+            self._send(self.schema.to_updates(rows, 1, self._where))
+        finally:
+            self._texts.n_given -= 1
 
     def delete(self, rows: Any) -> None:
         """Remove each row once.
@@ -81,7 +94,11 @@ class CollectionInput:
         DataError
             If one does not fit the schema, or the input is append-only. None is removed then.
         """
-        self._send(self.schema.to_updates(rows, -1, self._where))
+        self._texts.n_given += 1
+        try:
+            self._send(self.schema.to_updates(rows, -1, self._where))
+        finally:
+            self._texts.n_given -= 1
 
     def update(self, changes: Iterable[tuple[Any, int]]) -> None:
         """Add each row as often as the diff beside it says, or remove it where that is below 0.
@@ -92,7 +109,11 @@ class CollectionInput:
             If one does not fit the schema, a diff is no integer, or one is below 0 and the
             input is append-only. None is changed then.
         """
-        self._send(self.schema.to_pairs(changes, self._where))
+        self._texts.n_given += 1
+        try:
+            self._send(self.schema.to_pairs(changes, self._where))
+        finally:
+            self._texts.n_given -= 1
 
     def advance_to(self, time: Any) -> None:
         """Promise to change nothing before `time` any more.
@@ -143,4 +164,5 @@ def new_collection(
     handle, stream = scope.new_input(name)
     kind = Collection if schema is not None else RecordCollection
     collection = kind(stream, found, append_only=append_only)
-    return CollectionInput(handle, found, append_only), collection
+    texts = scope.environment.texts_held
+    return CollectionInput(handle, found, append_only, texts), collection

@@ -65,6 +65,10 @@ class Touched:
         self.keys: list[Rows] = []
         """int64[g, k + 1]: keys, each with a 1 behind it."""
 
+    def held_batches(self) -> list[Any]:
+        """All of it, for sweeps of texts."""
+        return [self.batches, self.keys]
+
 
 class History:
     """Updates of groups, by time.

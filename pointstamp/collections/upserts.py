@@ -29,6 +29,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.dataflow.texts_held import TextsHeld
 from pointstamp.errors import BuildError, DataError
 from pointstamp.operators.generic import operator
 from pointstamp.operators.scope import Scope
@@ -391,9 +392,10 @@ class UpsertInput:
 class UpsertHandle:
     """Drives a collection by upserts, at its current time; the last one of a key counts."""
 
-    def __init__(self, handle: InputHandle, form: EventForm) -> None:
+    def __init__(self, handle: InputHandle, form: EventForm, texts: TextsHeld) -> None:
         self._handle = handle
         self._form = form
+        self._texts = texts
         self._where = f"the input {handle.name!r}"
 
     def upsert(self, rows: Any) -> None:
@@ -401,13 +403,21 @@ class UpsertHandle:
 
         Rows are tuples, dicts, or columns, as those of `CollectionInput.insert`.
         """
-        self._send(self._form.of_rows(rows, self._where))
+        self._texts.n_given += 1
+        try:
+            self._send(self._form.of_rows(rows, self._where))
+        finally:
+            self._texts.n_given -= 1
 
     def remove(self, keys: Iterable[Any]) -> None:
         """Have no rows of these keys, each a value, or a tuple; `DataError` if one does not fit."""
         check_iterable(keys, self._where, "keys")
         events = [Event(key if isinstance(key, tuple) else (key,), None) for key in keys]
-        self._send(self._form.encode(events, self._where))
+        self._texts.n_given += 1
+        try:
+            self._send(self._form.encode(events, self._where))
+        finally:
+            self._texts.n_given -= 1
 
     def advance_to(self, time: Any) -> None:
         """Promise to change nothing before `time` any more."""
@@ -429,4 +439,6 @@ def new_upserts(scope: Scope, declared: UpsertInput, name: str) -> tuple[UpsertH
     """An input of upserts, and its collection."""
     form = EventForm(schema_of(declared.schema), declared.key, name)
     handle, events = scope.new_input(name)
-    return UpsertHandle(handle, form), current(events, form, "Upserts")
+    texts = scope.environment.texts_held
+    assert texts is not None  # as it is made while a dataflow is built
+    return UpsertHandle(handle, form, texts), current(events, form, "Upserts")

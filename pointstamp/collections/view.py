@@ -103,6 +103,7 @@ class View:
         memory = self._closers.enter_context(memory_budget(memory_limit, spill_directory))
         self._worker = Worker(SingleCommunicator())
         self._texts_held = TextsHeld()
+        self._texts_held.has_collections = True
         self._worker.environment.texts_held = self._texts_held
         self._uses = _Uses()
         self._n_entered = -1
@@ -395,6 +396,8 @@ class View:
                 self._closers.close()
 
     # Of texts; see `containers/text_sweep.py`.
+
+    called = "a view"
 
     def holds_still(self) -> bool:
         """Keep threads from changing it, if none is at it now; whether none is."""

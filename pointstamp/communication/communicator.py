@@ -99,6 +99,13 @@ class Communicator(Protocol):
         worker do nothing.
         """
 
+    def has_objects_under_way(self) -> bool:
+        """Whether objects of this process may be elsewhere than at the ends of channels.
+
+        So they are on their way between threads, and where they came for a channel that was not
+        made yet. What is encoded on its way does not count.
+        """
+
     def close(self) -> None:
         """Say goodbye, wait for the peers to do so, and let go of everything."""
 

@@ -118,6 +118,10 @@ class Mailbox:
         """Have what comes for `channel` put into another queue."""
         self._queues[channel] = queue
 
+    def has_early(self) -> bool:
+        """Whether something has come for a channel that the worker has not made yet."""
+        return any(id >= self._n_made and queue for id, queue in self._queues.items())
+
     @property
     def has_touched(self) -> bool:
         """Whether a channel got messages since `touched_channels` was last called."""

@@ -57,6 +57,10 @@ class SingleCommunicator:
         """End a `park`, this one or the next; callable from any thread."""
         self._awake.set()
 
+    def has_objects_under_way(self) -> bool:
+        """See `Communicator.has_objects_under_way`."""
+        return self._mailbox.has_early()
+
     def close(self) -> None:
         """Nothing to wait for: there are no peers."""
 

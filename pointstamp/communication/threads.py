@@ -95,6 +95,10 @@ class ThreadCommunicator:
         """End a `park`, this one or the next; callable from any thread."""
         self._awake.set()
 
+    def has_objects_under_way(self) -> bool:
+        """See `Communicator.has_objects_under_way`."""
+        return self.peers > 1 or bool(self._inbox)
+
     def close(self) -> None:
         """Wait until every thread of the group has closed."""
         if self._is_done:

@@ -80,6 +80,10 @@ class Builder:
         """Whether all that was given has left."""
         return not self._rows and not self._batches
 
+    def held(self) -> list[Any]:
+        """The containers that are collected; records that are not in one are not among them."""
+        return list(self._batches)
+
     def give(self, record: Any) -> None:
         """Take one record."""
         if self._batches:

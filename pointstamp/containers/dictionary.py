@@ -69,6 +69,11 @@ class Dictionary:
         self.n_entered = 0
         """So many values were entered, in all."""
 
+    @property
+    def n_numbers(self) -> int:
+        """All numbers that there are, or were, are below this."""
+        return len(self._values)
+
     def __len__(self) -> int:
         return len(self._all_numbers) + len(self._all_others)
 
@@ -149,7 +154,8 @@ class Dictionary:
             yield pins
         finally:
             with self._lock:
-                self._pins.remove(pins)
+                # Not by what is in it: that of another thread may have the same.
+                self._pins = [others for others in self._pins if others is not pins]
                 self._watch(bool(self._pins) or self._marks is not None)
 
     def begin_marking(self) -> Marks:

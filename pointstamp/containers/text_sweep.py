@@ -66,6 +66,9 @@ class TextResult(Protocol):
 class TextHolder(Protocol):
     """What holds numbers of texts, and can say which."""
 
+    called: str
+    """What it is, for messages."""
+
     def holds_still(self) -> bool:
         """Keep other threads from changing it, if none is at it now; whether none is."""
 
@@ -112,7 +115,9 @@ class TextSweeps:
         self.spare, self.piece, self.reuses = SPARE, PIECE, True
         self._dictionary = dictionary
         self.order = order
-        self._lock = threading.Lock()
+        # What a view does at the beginning of a sweep may be a program's, and come back here.
+        self._lock = threading.RLock()
+        self._is_at_it = False
         self._holders: weakref.WeakValueDictionary[int, TextHolder] = weakref.WeakValueDictionary()
         self._results: weakref.WeakValueDictionary[int, TextResult] = weakref.WeakValueDictionary()
         self._numbers = count()
@@ -133,6 +138,12 @@ class TextSweeps:
     def add_holder(self, holder: TextHolder) -> None:
         """Have sweeps ask a holder, as long as it lives."""
         self._holders[next(self._numbers)] = holder
+
+    def remove_holder(self, holder: TextHolder) -> None:
+        """It holds nothing any more."""
+        for number, other in list(self._holders.items()):
+            if other is holder:
+                del self._holders[number]
 
     def add_result(self, result: TextResult) -> None:
         """The same of rows that were handed out."""
@@ -175,6 +186,10 @@ class TextSweeps:
         """
         if not self.is_due or not self._lock.acquire(blocking=False):
             return  # or another thread is at it
+        if self._is_at_it:
+            self._lock.release()
+            return
+        self._is_at_it = True
         try:
             n_entered = self._dictionary.n_entered
             if self._work is None:
@@ -184,7 +199,13 @@ class TextSweeps:
             n_new, self._n_before = n_entered - self._n_before, n_entered
             self._spend(self.piece + int(n_new * self._per_new))
         finally:
+            self._is_at_it = False
             self._lock.release()
+
+    def advance_alone(self) -> None:
+        """The same where there is nothing that would do it, as in a client of a service."""
+        if not self._holders:
+            self.advance()
 
     def finish(self) -> None:
         """Do all that is left of a sweep that has begun."""
@@ -217,12 +238,16 @@ class TextSweeps:
             marks = self._dictionary.begin_marking()
             are_new = set(map(id, self._holders.values())) - set(map(id, holders))
             if are_new or self._n_uses or n_users():
-                self._refused = "results are being read from elsewhere, or a view is new"
+                self._refused = "values are given or read elsewhere, or a view or a worker is new"
                 self._dictionary.end_marking()
                 return False
             held: list[Held] = []
-            for holder in [*holders, *self._results.values()]:
-                held += holder.held_texts()
+            try:
+                for holder in [*holders, *self._results.values()]:
+                    held += holder.held_texts()
+            except BaseException:
+                self._dictionary.end_marking()
+                raise
         self._work = self._pieces(marks, held)
         return True
 
@@ -230,14 +255,14 @@ class TextSweeps:
         """Why no sweep can begin; if one can, all holders are kept as they are by `still`."""
         if n := n_users():
             return (
-                f"{n} workers in this process, or clients of services, are of no view, and do not "
-                "say which texts they hold"
+                f"{n} workers in this process have no collections, and do not say which texts they "
+                "hold"
             )
         if self._n_uses:
-            return "results are being read from elsewhere"
+            return "values are given or read elsewhere"
         for holder in holders:
             if not holder.holds_still():
-                return "a view is at work"
+                return f"{holder.called} is at work"
             still.callback(holder.goes_on)
             if why_not := holder.refuses_sweep():
                 return why_not

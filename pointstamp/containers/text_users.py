@@ -1,8 +1,8 @@
 """What in this process may hold numbers of texts, and does not say which.
 
-While there is any, the dictionary of texts is not swept (`text_sweep.py`). It is all that may: each
-worker, whatever it runs, until it ends or a view answers for it, and what a program holds of a
-service. Only the standard library is imported here: every worker begins with this.
+While there is any, the dictionary of texts is not swept (`text_sweep.py`). It is each worker,
+whatever it runs, until it ends, a view answers for it, or it has a collection and answers for
+itself. Only the standard library is imported here: every worker begins with this.
 """
 
 from __future__ import annotations

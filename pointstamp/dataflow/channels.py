@@ -254,6 +254,16 @@ class Queue(Pusher):
             found += [(time, _length(batch)) for time, batch in self._aligner.all()]
         return found
 
+    def held(self) -> list[Any]:
+        """The batches that wait here; of those that are on disk something that stands for them."""
+        self._keep_next()
+        found = [batch for _, batch in [*self._local, *self._later]]
+        if self._channel is not None:
+            found += [message.batch for message in self._channel.waiting()]
+        if self._aligner is not None:
+            found += [batch for _, batch in self._aligner.all()]
+        return found
+
     def pull(self) -> tuple[Any, Any] | None:
         """The next (time, batch), counted as consumed, or None: also when it is enough for now."""
         return self.take() if self._aligner is None else self._pull_admitted()

@@ -11,7 +11,8 @@ or keep nothing from epoch to epoch, or refuse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.alignment import EpochAligner, Epochs, HandOut
@@ -22,6 +23,7 @@ from pointstamp.progress.timestamp import Int, Timestamp
 if TYPE_CHECKING:
     from pointstamp.checkpoint.durable import Durable
     from pointstamp.checkpoint.keyed_state import Table
+    from pointstamp.dataflow.operator import Operator
 
 
 NOT_REPLAYED = (
@@ -146,7 +148,8 @@ class OperatorState:
         if self._aligner is None:
             self._aligner = self._make_aligner()
             self.durable_state.aligners.append(self._aligner)
-        self.durable_state.declare(self._aligner, name, table)
+        with nullcontext() if self._texts is None else self._texts.loading():
+            self.durable_state.declare(self._aligner, name, table)
 
     def refuse(self, why: str) -> None:
         """Raise if the dataflow is durable: what is kept here cannot be declared.
@@ -171,10 +174,22 @@ class OperatorState:
             self._texts.holdings.append(holding)
             self._texts.waiting.update(waiting)
 
-    def end_building(self) -> None:
-        """Note if nothing was said of texts."""
-        if self._texts is not None and not self._are_texts_said:
-            self._texts.unsaid.append(self._operator)
+    def waits_with(self, waiting: Callable[[], Iterable[Any]]) -> None:
+        """Say what waits for a time, beside what is in a stash."""
+        if self._texts is not None:
+            self._texts.waiting_with.append((self._operator, waiting))
+
+    def logs_texts(self, holding: Holding) -> None:
+        """Say which of them wait for the next snapshot, beside what is kept."""
+        if self._texts is not None:
+            self._texts.holdings.append(holding)
+
+    def end_building(self, operator: Operator) -> None:
+        """Note the operator, and if nothing was said of texts."""
+        if self._texts is not None:
+            self._texts.operators.append(operator)
+            if not self._are_texts_said:
+                self._texts.unsaid.append(self._operator)
 
     def check_said(self) -> None:
         """Raise if an operator with code of the user's has not said what it keeps.

@@ -66,6 +66,8 @@ class BuiltParts:
     """The numbers of its channels."""
     closers: Closers = field(default_factory=Closers)
     """What to call when it ends, however it does."""
+    texts_held: TextsHeld = field(default_factory=TextsHeld)
+    """What its operators say of texts."""
 
 
 @dataclass
@@ -133,10 +135,10 @@ class Environment:
     """Of the dataflow that is being built: what holds its sources back; None without a limit."""
     log: Logger | None = None
     """Where what is being built logs what it does; None: nowhere."""
-    texts: TextUser = field(default_factory=TextUser)
-    """Says that operators may hold numbers of texts."""
+    texts: Any = field(default_factory=TextUser)
+    """Says that operators may hold numbers of texts, or, once there are collections, which."""
     texts_held: TextsHeld | None = None
-    """Is given what operators say of those, of a worker that is asked for it."""
+    """Is given what operators say of those: of a `View`, or of the dataflow that is being built."""
     idle: IdleWork = field(init=False)
     """What can wait until the worker has nothing else to do."""
     _event_loop: EventLoop | None = None
@@ -159,6 +161,8 @@ class Environment:
         n_inputs, known_channels, built = len(self.inputs), set(self.arrivals), BuiltParts()
         self.backpressure, self.durable_state = backpressure, durable_state
         self.log = self.worker_log if is_logged else None
+        asked_before = self.texts_held
+        self.texts_held = built.texts_held = asked_before or TextsHeld()
         try:
             with collector_off():  # of all that is made here nothing is let go yet
                 yield built
@@ -170,6 +174,8 @@ class Environment:
             raise
         finally:
             self.backpressure = self.durable_state = self.log = None
+            self.texts_held = asked_before
+            built.texts_held.end_building()
         built.inputs = self.inputs[n_inputs:]
         built.channels = [c for c in self.arrivals if c not in known_channels]
         built.closers = self.closers.hand_over()

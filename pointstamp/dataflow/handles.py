@@ -114,6 +114,10 @@ class Input:
         """(time, number of records) of each batch that has arrived and was not taken."""
         return self._queue.waiting()
 
+    def held(self) -> list[Any]:
+        """Those batches; see `Queue.held`."""
+        return self._queue.held()
+
     def pull(self) -> tuple[Any, Any] | None:
         """The next (plain time, batch), or None; for operators that only pass times on."""
         return self._queue.pull()

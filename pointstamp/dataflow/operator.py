@@ -481,7 +481,7 @@ class OperatorBuilder(Generic[S]):
         )
         if self.states.durable_state is not None and _has_to_say(code or make_logic):
             self.states.check_said()
-        self.states.end_building()
+        self.states.end_building(operator)
         for capabilities in operator.capabilities:
             # The initial capabilities are known to all; only what changes is reported.
             if operator.initial[capabilities.output]:

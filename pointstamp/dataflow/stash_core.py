@@ -66,6 +66,9 @@ class StashCore:
         self._values: dict[Any, Any] = {}
         self._more: dict[Any, list[Capability]] = {}
         """By time: the capabilities for the outputs after the first."""
+        texts_held = info.environment.texts_held
+        if texts_held is not None:
+            texts_held.waiting_with.append((info.name, self.values))
         self.value: Any = None
         """That of the time which `next_complete` gave."""
 
@@ -98,6 +101,10 @@ class StashCore:
     def times(self) -> list[Any]:
         """Those of which something is held."""
         return list(self._values)
+
+    def values(self) -> list[Any]:
+        """Those of all times of which something is held."""
+        return list(self._values.values())
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """(time, value) of all that is held."""

@@ -93,7 +93,9 @@ class Loop:
             if not self._n_admitted:
                 return go_round
             info.keeps_nothing()
-            return _Admit(go_round, info.new_batches)
+            admit = _Admit(go_round, info.new_batches)
+            info.states.waits_with(admit.waiting)
+            return admit
 
         self._builder.build(build)
 
@@ -164,6 +166,10 @@ class _Admit(BuiltInLogic):
                 else:
                     self._wait(held, port, batch)
         return has_later
+
+    def waiting(self) -> list[Any]:
+        """The batches that wait."""
+        return [batches for _, batches in self._waiting.values()]
 
     def _wait(self, held: Any, port: int, batch: Any) -> None:
         place = (held.time, port)

@@ -437,6 +437,10 @@ class _Seat:
             return network._can_close(self.index)
         return self._is_roused()
 
+    def has_objects_under_way(self) -> bool:
+        """See `Communicator.has_objects_under_way`."""
+        return self._inner.has_objects_under_way()
+
     def _is_roused(self) -> bool:
         """Whether there is something that ends its waiting."""
         return self._inner._mailbox.has_touched or self._inner._is_woken

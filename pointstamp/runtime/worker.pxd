@@ -23,16 +23,17 @@ cdef class Worker:
     cdef readonly dict _subgraphs
     cdef readonly object timers
     cdef list _alarms
-    cdef bint _is_building
+    cdef readonly bint _is_building
     cdef readonly bint _is_stepping
     cdef readonly bint is_parked
     cdef readonly bint is_waiting
     cdef readonly long long n_steps
     cdef object _watchdog
-    cdef object _snapshots
+    cdef readonly object _snapshots
+    cdef public object texts
     cdef dict _in_flight
     cdef set _discountable
-    cdef object _failure
+    cdef readonly object _failure
     cdef StepObserver _log
 
     cpdef bint step(self) except -1

@@ -34,6 +34,7 @@ from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
 from pointstamp.runtime.timers import Timers
 from pointstamp.runtime.watchdog import Watchdog
+from pointstamp.runtime.worker_texts import WorkerTexts, answer_for
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.durable import Durable
@@ -80,8 +81,7 @@ class Worker:
         # Before the environment, whose log would wrap their channels.
         self._control = control = ControlPlane(communicator, self._activate)
         self._progress = progress = exchange_of(communicator, log, accumulate)
-        # Through a loop, whose variable has no C type: of a typed one Cython would hand on the
-        # bare C function in place of a bound method.
+        # Through a loop: of a typed variable Cython would hand on the bare C function.
         own = {service.channel: service.receive for service in (control, progress)}
         self.environment = Environment(
             communicator,
@@ -115,6 +115,7 @@ class Worker:
         self.is_parked = False
         """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
+        self.texts: WorkerTexts | None = None  # before there is a collection
         self._snapshots = WorkerSnapshots(self.environment)
         self.n_steps, self.is_waiting = 0, False
         """Whether the program waits in `step_while` or `run`, and does nothing else meanwhile."""
@@ -142,8 +143,7 @@ class Worker:
         >>> def main(worker):
         ...     with worker.dataflow() as scope:
         ...         scope.to_stream(["1", "one", "2"]).map(int, on_error="drop")
-        ...     worker.run()
-        ...     return worker.dropped
+        ...     return worker.run() or worker.dropped
         >>> ps.execute(main)
         [{'Map': 1}]
         """
@@ -215,6 +215,8 @@ class Worker:
         dataflow.inputs, dataflow.channels = built.inputs, built.channels
         dataflow.closers = built.closers
         scope.dataflow = dataflow
+        if built.texts_held.has_collections and self.environment.texts_held is None:
+            self.texts = answer_for(self, dataflow, built.texts_held)
         self._install(dataflow, scope)
 
     def snapshot(
@@ -225,7 +227,8 @@ class Worker:
         Call it on every worker, before any of them sends what is later than `epoch` or
         advances an input past it. It returns at once. The worker goes on, and what it works on may
         be later: each operator hands out what it has at the moment when the epoch is
-        complete there, and keeps what is later waiting until then.
+        complete there, and keeps what is later waiting until then. The cost is a pass over the
+        keys that have changed since the last one.
 
         Parameters
         ----------
@@ -247,10 +250,6 @@ class Worker:
         ------
         UsageError
             If it is too late, or no dataflow is durable.
-
-        Notes
-        -----
-        Costs a pass over the keys that have changed since the last one.
 
         Examples
         --------
@@ -318,6 +317,8 @@ class Worker:
             raise
         finally:
             self._is_stepping = False
+        if self.texts is not None:
+            self.texts.look()
         return bool(self._dataflows)
 
     @property
@@ -337,8 +338,7 @@ class Worker:
         ...     with worker.dataflow("sums") as scope:
         ...         scope.to_stream([1, 2])
         ...     before = worker.has_dataflows, worker.installed_dataflows
-        ...     while worker.step():
-        ...         pass
+        ...     worker.run()
         ...     return before, (worker.has_dataflows, worker.installed_dataflows)
         >>> ps.execute(main)
         [((True, ['sums']), (False, []))]

@@ -19,8 +19,8 @@ from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_
 from pointstamp.collections.inputs import check_insertions
 from pointstamp.collections.schema import Schema
 from pointstamp.collections.upserts import EventForm
-from pointstamp.containers.text_users import TextUser
-from pointstamp.containers.updates import Rows, Updates
+from pointstamp.containers.text_sweep import SWEEPS
+from pointstamp.containers.updates import Updates
 from pointstamp.errors import DataError, EpochError, InputError, StoppedError
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
@@ -65,18 +65,21 @@ class CollectionFeed:
         StoppedError
             If the service has stopped.
         """
-        self._send(self.schema.to_updates(rows, 1, self._where))
+        with SWEEPS.held_back():
+            self._send(self.schema.to_updates(rows, 1, self._where))
 
     def delete(self, rows: Any) -> None:
         """Remove each row once; raises as `insert` does."""
-        self._send(self.schema.to_updates(rows, -1, self._where))
+        with SWEEPS.held_back():
+            self._send(self.schema.to_updates(rows, -1, self._where))
 
     def update(self, changes: Iterable[tuple[Any, int]]) -> None:
         """Add each row as often as the diff beside it says, or remove it where that is below 0.
 
         Raises as `insert` does.
         """
-        self._send(self.schema.to_pairs(changes, self._where))
+        with SWEEPS.held_back():
+            self._send(self.schema.to_pairs(changes, self._where))
 
     def upsert(self, rows: Any) -> NoReturn:
         """Raises `InputError`: an input without a key has no upserts."""
@@ -116,8 +119,6 @@ class CollectionFeeds:
         new_upserts: NewUpserts = UpsertFeed,
     ) -> None:
         self.service = service
-        self._texts = TextUser()
-        """What is sent is in words for a moment, wherever that is."""
         self.by_name: dict[str, CollectionFeed | UpsertFeed | ClockFeed] = {}
         for name, schema in spec.collections.items():
             if name in spec.clocks:
@@ -146,6 +147,7 @@ class CollectionFeeds:
 
     def advance(self) -> int:
         """See `Service.advance`."""
+        SWEEPS.advance_alone()
         with self._advancing:
             if self._pending is not None:
                 epoch = self._commit(self._pending)
@@ -229,8 +231,6 @@ class CollectionOutput:
 
     def __init__(self, service: Service, name: str, schema: Schema) -> None:
         self._service = service
-        self._texts = TextUser()
-        """What is added up is in words, until it is in `Changes`."""
         self.name = name
         self.schema = schema
         """Of its records."""
@@ -272,7 +272,7 @@ class CollectionOutput:
             upto = self._last()
         upto = epoch_of(upto)
         pairs = self._read(upto, upto - 1 if after is None else epoch_of(after), timeout_s)
-        return Changes(self.schema, self._added_up(batch for _, batch in pairs))
+        return self._changes(batch for _, batch in pairs)
 
     def read(
         self,
@@ -290,10 +290,7 @@ class CollectionOutput:
         by_epoch: dict[int, list[pa.RecordBatch]] = {}
         for epoch, batch in pairs:
             by_epoch.setdefault(epoch, []).append(batch)
-        return [
-            (epoch, Changes(self.schema, self._added_up(batches)))
-            for epoch, batches in sorted(by_epoch.items())
-        ]
+        return [(epoch, self._changes(batches)) for epoch, batches in sorted(by_epoch.items())]
 
     def __iter__(self) -> Iterator[tuple[int, Changes]]:
         """What `read` gives of the epochs that are complete now."""
@@ -312,13 +309,16 @@ class CollectionOutput:
             If more copies of a row were deleted than there were.
         """
         epoch = self._last() if epoch is None else epoch_of(epoch)
-        rows = self._added_up(batch for _, batch in self._as_of(epoch, timeout_s))
-        if (row := missing_row(self.schema, rows)) is not None:
-            raise DataError(
-                f"output {self.name!r} has the row {row!r} fewer than no times as of epoch "
-                f"{epoch}: more copies of what it comes of were deleted than there were"
-            )
-        return CollectionSnapshot(self.schema, rows)
+        batches = [batch for _, batch in self._as_of(epoch, timeout_s)]
+        SWEEPS.advance_alone()
+        with SWEEPS.held_back():
+            rows = added_up(self.schema, batches, f"output {self.name!r}")
+            if (row := missing_row(self.schema, rows)) is not None:
+                raise DataError(
+                    f"output {self.name!r} has the row {row!r} fewer than no times as of epoch "
+                    f"{epoch}: more copies of what it comes of were deleted than there were"
+                )
+            return CollectionSnapshot(self.schema, rows)
 
     def discard(self, upto: int) -> None:
         """Have the workers add up the epochs up to this one, which is complete.
@@ -369,5 +369,7 @@ class CollectionOutput:
         request = protocol.ReadEpochs(self.name, None, epoch, TIMEOUT_S, "snapshot")
         return self._service.read_all(request)
 
-    def _added_up(self, batches: Iterable[pa.RecordBatch]) -> Rows:
-        return added_up(self.schema, batches, f"output {self.name!r}")
+    def _changes(self, batches: Iterable[pa.RecordBatch]) -> Changes:
+        SWEEPS.advance_alone()
+        with SWEEPS.held_back():
+            return Changes(self.schema, added_up(self.schema, batches, f"output {self.name!r}"))

@@ -23,6 +23,7 @@ from pointstamp.collections.inputs import check_insertions
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.conform import conform
+from pointstamp.containers.text_sweep import SWEEPS, Held
 from pointstamp.containers.updates import Updates
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
@@ -102,6 +103,8 @@ class ServiceWorker:
         self._feeders: dict[str, InputFeeder] = {}
         self._probes: dict[str, Probe] = {}
         leading = self._build(config)
+        if worker.texts is not None:
+            worker.texts.also_holds(self._held_texts)
         self.coordinator = Coordinator(self, leading, secret) if self.index == 0 else None
         self._snapshots: SnapshotWriter | None = None
         if config is not None:
@@ -232,6 +235,10 @@ class ServiceWorker:
             held = {name: buffer.all(epoch) for name, buffer in self.outputs.items()}
             self._hold_at(None)
             return held
+
+    def _held_texts(self) -> list[Held]:
+        collections = [one for one in self.outputs.values() if isinstance(one, CollectionBuffer)]
+        return [held for buffer in collections for held in buffer.held_texts()]
 
     def _hold_at(self, epoch: int | None) -> None:
         """Have collections added up as of an epoch at most, until a snapshot of it has them."""
@@ -418,14 +425,16 @@ class ServiceWorker:
 
     def _check_values(self, input: str, batch: pa.RecordBatch) -> None:
         """Raise `DataError` for what the dataflow could not take, once it is committed."""
+        where = f"the input {input!r}"
         if input in self.spec.upserts:
-            to_events(self.spec.upserts[input], batch, f"the input {input!r}")
+            with SWEEPS.held_back():
+                to_events(self.spec.upserts[input], batch, where)
         elif input in self.spec.collections:
-            where = f"the input {input!r}"
             check_nulls(batch, where)
             if input in self.spec.append_only:
                 schema = self.spec.collections[input]
-                check_insertions(schema, to_updates(schema, batch, where), where)
+                with SWEEPS.held_back():
+                    check_insertions(schema, to_updates(schema, batch, where), where)
 
     def read(self, request: protocol.ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
         """This worker's batches of a range of epochs, for which it waits to be complete.

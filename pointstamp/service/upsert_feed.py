@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pointstamp.collections.upserts import EventForm
+from pointstamp.containers.text_sweep import SWEEPS
 from pointstamp.errors import InputError
 from pointstamp.service import protocol
 from pointstamp.service.event_columns import event_batch
@@ -52,14 +53,18 @@ class UpsertFeed:
         StoppedError
             If the service has stopped.
         """
-        updates = self.schema.to_updates(rows, 1, self._where)
-        self._send(self.schema.to_arrow(updates.rows), is_deleted=False)
+        with SWEEPS.held_back():
+            updates = self.schema.to_updates(rows, 1, self._where)
+            columns = self.schema.to_arrow(updates.rows)
+        self._send(columns, is_deleted=False)
 
     def remove(self, keys: Iterable[Any]) -> None:
         """Have no rows of these keys, each a value, or a tuple; raises as `upsert` does."""
         tuples = [key if isinstance(key, tuple) else (key,) for key in keys]
-        updates = self.form.key_schema.to_updates(tuples, 1, self._where)
-        self._send(self.form.key_schema.to_arrow(updates.rows), is_deleted=True)
+        with SWEEPS.held_back():
+            updates = self.form.key_schema.to_updates(tuples, 1, self._where)
+            columns = self.form.key_schema.to_arrow(updates.rows)
+        self._send(columns, is_deleted=True)
 
     def insert(self, rows: Any) -> NoReturn:
         """Raises `InputError`: rows of an input of upserts replace those of their keys."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pointstamp.collections.schema import Schema
 from pointstamp.collections.upserts import TIMESTAMP, VERSION
 from pointstamp.containers.convert import arrow_array, numbers
+from pointstamp.containers.text_sweep import SWEEPS
 from pointstamp.containers.updates import Rows
 from pointstamp.errors import DataError, SchemaError
 from pointstamp.kernels.consolidation import consolidate_all
@@ -75,6 +76,13 @@ def upserts_of(
     >>> sorted((row["city"], row["n"], row["_deleted"]) for row in found.to_pylist())
     [('Oslo', 5, True), ('Rome', 2, False)]
     """
+    with SWEEPS.held_back():
+        return _upserts_of(schema, key, output, batches)
+
+
+def _upserts_of(
+    schema: Schema, key: Sequence[str], output: str, batches: Iterable[pa.RecordBatch]
+) -> pa.RecordBatch:
     form, times = _KeyedForm(schema, key), dict[int, Any]()
     parts = [np.empty((0, schema.n_words + 2), np.int64)]
     for batch in batches:

@@ -23,6 +23,7 @@ from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.input_log import Staged
 from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.schema import Schema
+from pointstamp.containers.text_sweep import SWEEPS, Held
 from pointstamp.errors import EpochError, ServiceError, UsageError
 from pointstamp.operators.sources import InputHandle
 from pointstamp.service.changes_columns import added_up, no_rows, to_columns
@@ -233,8 +234,9 @@ class CollectionBuffer(OutputBuffer):
 
     def all(self, upto: int) -> list[tuple[int, pa.RecordBatch]]:
         """The records as of an epoch that is discarded, with that, and the changes since."""
-        records = self._records()
-        base = [(self._n_added(), to_columns(self._schema, records))] if len(records) else []
+        with SWEEPS.held_back():
+            records = self._records()
+            base = [(self._n_added(), to_columns(self._schema, records))] if len(records) else []
         kept = sorted(epoch for epoch in self._kept if epoch <= upto)
         return base + [(epoch, batch) for epoch in kept for batch in self._kept[epoch]]
 
@@ -249,8 +251,9 @@ class CollectionBuffer(OutputBuffer):
                 f"{self.discarded} is added up"
             )
         parts = [batch for _, batch in self.all(upto)]
-        rows = added_up(self._schema, parts, f"output {self.name!r}")
-        return [(upto, to_columns(self._schema, rows))] if len(rows) else []
+        with SWEEPS.held_back():
+            rows = added_up(self._schema, parts, f"output {self.name!r}")
+            return [(upto, to_columns(self._schema, rows))] if len(rows) else []
 
     def add(self, epoch: int, batch: pa.RecordBatch) -> None:
         """Keep a batch of changes."""
@@ -268,6 +271,10 @@ class CollectionBuffer(OutputBuffer):
         self._limit = epoch
         self._add_up()
 
+    def held_texts(self) -> list[Held]:
+        """What is added up, for sweeps; it changes only where these are held back."""
+        return [(rows, self._schema.texts) for rows in self._added.rows]
+
     def _n_added(self) -> int:
         return self.discarded if self._limit is None else min(self.discarded, self._limit)
 
@@ -276,9 +283,10 @@ class CollectionBuffer(OutputBuffer):
         done = [self._kept.pop(epoch) for epoch in list(self._kept) if epoch <= upto]
         if done:
             batches = [batch for of_epoch in done for batch in of_epoch]
-            rows = added_up(self._schema, batches, f"output {self.name!r}")
-            if len(rows):
-                self._added.insert(rows)
+            with SWEEPS.held_back():
+                rows = added_up(self._schema, batches, f"output {self.name!r}")
+                if len(rows):
+                    self._added.insert(rows)
 
     def _records(self) -> Any:
         return self._added.as_one(no_rows(self._schema))

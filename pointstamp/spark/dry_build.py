@@ -51,6 +51,10 @@ class PeersInNumber:
     def unpark(self) -> None:
         """Nothing waits."""
 
+    def has_objects_under_way(self) -> bool:
+        """Nothing is sent."""
+        return False
+
     def close(self) -> None:
         """There are no peers."""
 

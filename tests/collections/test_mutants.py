@@ -51,6 +51,14 @@ from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_s
 from tests.collections.time_mutants import TIME_MUTANTS, by_user_times
 from tests.collections.user_mutants import USER_MUTANTS, by_functions, by_nested
 from tests.collections.window_mutants import WINDOW_MUTANTS, by_windows
+from tests.collections.worker_sweep_mutants import (
+    WORKER_SWEEP_MUTANTS,
+    by_constants,
+    by_durable_services,
+    by_snapshots,
+    by_swept_services,
+    by_swept_workers,
+)
 
 ALL = [
     *MUTANTS,
@@ -69,6 +77,7 @@ ALL = [
     *TIME_MUTANTS,
     *SWEEP_MUTANTS,
     *SESSION_MUTANTS,
+    *WORKER_SWEEP_MUTANTS,
 ]
 
 
@@ -95,6 +104,7 @@ HUNTS = [
     *(by_merged_times, by_totals, by_exact_sums, by_rounded_sums, by_lives_of_sums),
     *(by_quantiles_of_texts, by_first_of_texts),
     *(by_user_times, by_sweeps, by_swept_loops, by_sessions, by_sessions_again),
+    *(by_swept_workers, by_constants, by_swept_services, by_snapshots, by_durable_services),
 ]
 
 

@@ -18,6 +18,8 @@ from pointstamp.errors import InternalError
 class Holder:
     """Names some numbers, or refuses."""
 
+    called = "a view"
+
     def __init__(self, numbers: Iterable[int] = (), why_not: str = "") -> None:
         self.rows = np.array([[number, 1] for number in numbers], np.int64).reshape(-1, 2)
         self.why_not = why_not
