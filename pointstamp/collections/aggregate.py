@@ -229,6 +229,7 @@ class GroupState:
 
     def held_texts(self, key_texts: tuple[int, ...]) -> HeldTexts:
         """What may name texts, as it is kept: keys, and values that are not added up."""
+        self._forget_empty()
         held: list[tuple[Rows, tuple[int, ...]]] = [(self._groups.all_keys(), key_texts)]
         for aggregate, kept in zip(self._aggregates, self._kept, strict=True):
             held += kept.held_texts((*key_texts, *_texts_of(aggregate, self._n_key)))

@@ -155,6 +155,8 @@ cdef class GroupSums:
     def dump(self):
         cdef Py_ssize_t group
         cdef int64_t *row
+        if self.forget_empty() < 0:
+            raise MemoryError
         array = np.empty((self.n, self.n_key + self.n_state), np.int64)
         cdef int64_t[:, ::1] into = array
         for group in range(self.n):
@@ -229,7 +231,7 @@ cdef class GroupSums:
             self.slots[slot] = (hash & UPPER) | <uint64_t>(group + 1)
 
     cdef int make_room(self, Py_ssize_t n) noexcept nogil:
-        """Have room for `n` more groups; the moment to forget what is empty."""
+        """Have room for `n` more groups; a moment to forget what is empty."""
         if self.forget_empty() < 0:
             return -1
         while self.n + n > self.room:

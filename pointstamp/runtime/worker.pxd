@@ -28,6 +28,7 @@ cdef class Worker:
     cdef readonly bint is_parked
     cdef readonly bint is_waiting
     cdef readonly long long n_steps
+    cdef long long _look_at
     cdef object _watchdog
     cdef readonly object _snapshots
     cdef public object texts

@@ -34,7 +34,7 @@ from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
 from pointstamp.runtime.timers import Timers
 from pointstamp.runtime.watchdog import Watchdog
-from pointstamp.runtime.worker_texts import WorkerTexts, answer_for
+from pointstamp.runtime.worker_texts import NEVER, WorkerTexts, answer_for
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.durable import Durable
@@ -117,7 +117,7 @@ class Worker:
         self._failure: BaseException | None = None
         self.texts: WorkerTexts | None = None  # before there is a collection
         self._snapshots = WorkerSnapshots(self.environment)
-        self.n_steps, self.is_waiting = 0, False
+        self.n_steps, self.is_waiting, self._look_at = 0, False, NEVER
         """Whether the program waits in `step_while` or `run`, and does nothing else meanwhile."""
         self._watchdog: Watchdog | None = None
         if watchdog_s is not None:
@@ -216,7 +216,7 @@ class Worker:
         dataflow.closers = built.closers
         scope.dataflow = dataflow
         if built.texts_held.has_collections and self.environment.texts_held is None:
-            self.texts = answer_for(self, dataflow, built.texts_held)
+            self.texts, self._look_at = answer_for(self, dataflow, built.texts_held), 0
         self._install(dataflow, scope)
 
     def snapshot(
@@ -317,8 +317,8 @@ class Worker:
             raise
         finally:
             self._is_stepping = False
-        if self.texts is not None:
-            self.texts.look()
+        if self.n_steps >= self._look_at and self.texts is not None:
+            self._look_at = self.n_steps + self.texts.look()
         return bool(self._dataflows)
 
     @property

@@ -6,8 +6,7 @@ no epoch has to be over. What is on its way from other processes has texts, and 
 what is handed out for a snapshot. Beside its dataflows a program may keep numbers for the worker,
 as a service does of what it adds up; it says so by `also_holds`.
 
-To look costs a call and two comparisons in each step of a worker with collections, and nothing in
-that of others.
+A worker with collections looks once in `LOOK_EVERY` steps, and in each while a sweep goes on.
 """
 
 from __future__ import annotations
@@ -22,6 +21,12 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.texts_held import Holding, TextsHeld
     from pointstamp.runtime.installed_dataflow import InstalledDataflow
     from pointstamp.runtime.worker import Worker
+
+LOOK_EVERY = 16
+"""Steps from a look that found nothing to do to the next one."""
+
+NEVER = 1 << 62
+"""The step at which a worker without collections looks."""
 
 
 def answer_for(worker: Worker, dataflow: InstalledDataflow, held: TextsHeld) -> WorkerTexts:
@@ -77,15 +82,19 @@ class WorkerTexts:
         self._others.clear()
         self._sweeps.remove_holder(self)
 
-    def look(self) -> None:
-        """Begin a sweep or go on with one, if there is something to do; between steps."""
+    def look(self) -> int:
+        """Begin a sweep or go on with one, if there is something to do; between steps.
+
+        Returns after how many steps to look again.
+        """
         n_entered, sweeps = self._dictionary.n_entered, self._sweeps
         if n_entered == self._n_entered and not (self._tries_again or sweeps.is_awake):
-            return
+            return LOOK_EVERY
         self._n_entered = n_entered
         sweeps.advance()
         # What refuses for ever is not asked again before there is more to be swept.
         self._tries_again = sweeps.is_due and not sweeps.is_awake and not self._unsaid
+        return 1 if self._tries_again or sweeps.is_awake else LOOK_EVERY
 
     # See `containers/text_sweep.py`.
 

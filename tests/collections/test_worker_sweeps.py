@@ -92,7 +92,6 @@ def test_a_durable_service_begins_again_with_texts_that_are_swept(tmp_path: Path
     checks.check_durable_service(tmp_path)
 
 
-@pytest.mark.interpreted  # open: where it is compiled, texts of the snapshot stay
 def test_what_a_snapshot_had_goes_when_it_is_deleted(tmp_path: Path) -> None:
     def life(n: int) -> int:
         with ps.serve(
