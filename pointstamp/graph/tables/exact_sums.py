@@ -34,7 +34,8 @@ def check_sums(values: Any) -> None:
 
 def _check_integers(values: Any, *, is_signed: bool) -> None:
     least, most = (-(2**63), 2**63 - 1) if is_signed else (0, 2**64 - 1)
-    ends = pc.min_max(values.column("value")).as_py()
+    found: Any = pc.min_max(values.column("value"))
+    ends = found.as_py()
     largest = max(abs(ends["min"] or 0), abs(ends["max"] or 0))
     if largest * values.num_rows <= most:
         return

@@ -145,7 +145,7 @@ def _plain(column: Any) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_run_end_encoded(column.type):
-        column = pc.run_end_decode(column)
+        column = pc.call_function("run_end_decode", [column])
     if column.type in (pa.string_view(), pa.large_string()):
         column = column.cast(pa.string())
     return column
