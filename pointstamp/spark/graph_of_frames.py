@@ -9,10 +9,12 @@ asked for (`count`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import ColumnError, GraphError, UsageError
+from pointstamp.errors import ColumnError, GraphError, SchemaError, UsageError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
+from pointstamp.graph.tables.argument_checks import check_names
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.exchanged import (
     AnswerFlow,
@@ -25,6 +27,7 @@ from pointstamp.graph.tables.hashed_ids import hashed_ids
 from pointstamp.graph.tables.path_search import PathEnds
 from pointstamp.graph.tables.search_task import SearchTask
 from pointstamp.graph.tables.searches import GraphSearches, all_columns
+from pointstamp.graph.tables.vertex_ids import array_of_ids
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.spark.run import run
 
@@ -83,6 +86,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
             vertices = ends.union(edges.selectExpr(f"{TARGET} as {ID}")).distinct()
         _check_columns(vertices, [ID], "vertices")
         _check_columns(edges, [SOURCE, TARGET], "edges")
+        _check_types(vertices, edges)
         self._vertices = vertices
         self._edges = edges
         self._workers = workers
@@ -195,7 +199,11 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         aggregates: list[Any] = [agg_col]
         if isinstance(agg_col, Sequence) and not isinstance(agg_col, str):
             aggregates = list(agg_col)
-        return messages.filter("msg is not null").groupBy(ID).agg(*map(column, aggregates))
+        if not aggregates:
+            raise UsageError("messages come to an aggregate, such as 'sum(msg) as total'; give one")
+        found = messages.filter("msg is not null").groupBy(ID).agg(*map(column, aggregates))
+        check_names(found.columns[1:], "aggregates of messages")
+        return found
 
     def _between(self, vertices: DataFrame) -> DataFrame:
         edges = self._edges
@@ -237,10 +245,13 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         """Ids as an Arrow array of the type that they have in Spark."""
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_type
+        from pyspark.sql.types import TimestampType
 
         kind = self._vertices.schema[ID].dataType
+        if isinstance(kind, TimestampType):  # to PySpark a time without a zone is local
+            ids = [one.astimezone() if isinstance(one, datetime) else one for one in ids]
         try:
-            return pa.array(list(ids), to_arrow_type(kind, timezone="UTC"))
+            return array_of_ids(ids, to_arrow_type(kind, timezone="UTC"))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise GraphError(f"ids are {kind.simpleString()}, and {list(ids)!r} are not") from error
 
@@ -321,6 +332,21 @@ def _arrow(schema: StructType) -> Any:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
+    """Refuse ends of another type than ids: their hashes differ, so that nothing would be found."""
+    from pyspark.sql.types import IntegralType
+
+    of_ids = vertices.schema[ID].dataType
+    for name in (SOURCE, TARGET):
+        kind = edges.schema[name].dataType
+        both_integers = isinstance(kind, IntegralType) and isinstance(of_ids, IntegralType)
+        if kind.simpleString() != of_ids.simpleString() and not both_integers:
+            raise SchemaError(
+                f"{name!r} of the edges: ids are {of_ids.simpleString()}, and these are "
+                f"{kind.simpleString()}: cast one to the type of the other"
+            )
 
 
 def _check_columns(frame: DataFrame, needed: Sequence[str], what: str) -> None:

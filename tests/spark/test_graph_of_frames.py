@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp.spark
-from pointstamp.errors import ColumnError, GraphError, PatternError
+from pointstamp.errors import ColumnError, GraphError, PatternError, SchemaError, UsageError
 from pointstamp.graph import Graph
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -234,3 +234,28 @@ def test_what_is_no_graph_is_refused(spark):
         graph.sssp(7, None)
     with pytest.raises(Exception, match="have an id that another one has, such as 'a'"):
         pointstamp.spark.graph(vertices, edges, workers=2).k_core().collect()
+
+
+def test_what_would_find_nothing_is_refused_before_anything_runs(spark):
+    vertices = spark.createDataFrame([("1",), ("2",)], "id string")
+    edges = spark.createDataFrame([(1, 2)], "src long, dst long")
+    with pytest.raises(SchemaError, match="'src' of the edges: ids are string, and these are big"):
+        pointstamp.spark.graph(vertices, edges)
+    graph = pointstamp.spark.graph(edges)
+    for given in (["min(msg)", "min(msg)"], ["sum(msg) as s", "min(msg) as s"]):
+        with pytest.raises(SchemaError, match="have a name twice"):
+            graph.aggregate_messages(given, send_to_dst="src.id")
+    with pytest.raises(UsageError, match="max_iter of label_propagation"):
+        graph.label_propagation("3")
+
+
+def test_times_that_collect_gave_are_ids_again(spark):
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        times = "timestamp'2020-01-01 00:00:00', timestamp'2020-01-02 00:00:00'"
+        first, second = spark.sql(f"select explode(array({times})) id").collect()
+        edges = spark.createDataFrame([(first.id, second.id)], "src timestamp, dst timestamp")
+        found = pointstamp.spark.graph(edges, workers=1).sssp(first.id, None).collect()
+        assert {row.id: row.distance for row in found} == {first.id: 0.0, second.id: 1.0}
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")

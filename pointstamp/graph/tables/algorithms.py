@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pointstamp.errors import UsageError
+from pointstamp.graph.tables.argument_checks import share, whole_number
 from pointstamp.graph.tables.vertex_question import ValueColumn, VertexQuestion
 from pointstamp.operators.stream import Stream
 
@@ -106,9 +107,13 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         options: dict[str, Any] = {
             "rounds": max_iter,
             "tolerance": tol,
-            "damping": 1.0 - reset_probability,
+            "damping": 1.0 - share(reset_probability, "reset_probability"),
             "sources": tuple(sources),
         }
+        if max_iter is not None:
+            whole_number(max_iter, "max_iter of PageRank")
+        if tol is not None and (isinstance(tol, bool) or not isinstance(tol, int | float)):
+            raise UsageError(f"tol of PageRank is a number above 0, not {tol!r}")
         check_ranks(max_iter, tol, options["damping"])
         build = partial(weighted_ranks, **options)
         kind = ValueColumn(RANKS, becomes, "only" if becomes == "pagerank" else "doubles")
@@ -172,9 +177,8 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         """
         from pointstamp.graph.label_propagation import COMMUNITY, communities
 
-        if max_iter < 0:
-            raise UsageError(f"label_propagation needs max_iter of 0 or more, not {max_iter}")
-        build = partial(communities, rounds=max_iter)
+        rounds = whole_number(max_iter, "max_iter of label_propagation")
+        build = partial(communities, rounds=rounds)
         return self._answered(VertexQuestion(build, ValueColumn(COMMUNITY, "label", "id")))
 
     def connected_components(self) -> Frame:
@@ -224,7 +228,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         """
         from pointstamp.graph.independent_set import SELECTED, maximal_independent_set
 
-        build = partial(maximal_independent_set, seed=seed)
+        build = partial(maximal_independent_set, seed=whole_number(seed, "a seed", None))
         kind = ValueColumn(SELECTED, "selected", "boolean")
         return self._answered(VertexQuestion(build, kind))
 

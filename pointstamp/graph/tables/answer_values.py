@@ -12,6 +12,25 @@ from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.graph.tables.vertex_question import ValueKind
 
 
+def type_of(kind: ValueKind, of_ids: Any) -> Any:
+    """The Arrow type of what answers become.
+
+    >>> type_of("doubles", pa.string())
+    ListType(list<item: double>)
+    """
+    if kind == "distances":
+        return pa.map_(of_ids, pa.int64())
+    types: dict[ValueKind, Any] = {
+        "long": pa.int64(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "id": of_ids,
+        "only": pa.float64(),
+        "doubles": pa.list_(pa.float64()),
+    }
+    return types[kind]
+
+
 def as_values(kind: ValueKind, values: Any, landmarks: Any = None) -> Any:
     """A column of answers, of which some may be null, as what it becomes; ids are put back before.
 

@@ -263,35 +263,24 @@ class _SearchSteps:
 
     def _lay_out(self) -> None:
         """Choose steps until all is bound: the most constrained vertex, or the fewest edges."""
-        rest = dict(enumerate(self._pattern.terms))
-        free = set(range(len(self._pattern.vertices)))
-        while rest or free:
-            bound = [i for i, t in rest.items() if t.source not in free and t.target not in free]
-            if bound:
-                self._add(self._close(bound[0], rest.pop(bound[0])))
+        order = _Unbound(self._pattern)
+        while order.terms or order.near:
+            if order.closed:
+                number = order.closed[0]
+                self._add(self._close(number, order.taken(number)))
                 continue
-            near = {
-                v: [i for i, t in rest.items() if self._leads(t, v, free)] for v in sorted(free)
-            }
-            vertex = max(near, key=lambda v: len(near[v])) if near else -1
-            if near and near[vertex]:
-                by = [(i, rest.pop(i)) for i in near[vertex]]
-                free.discard(vertex)
-                self._add(self._extend(vertex, by))
-            elif rest:
-                first = min(rest, key=lambda i: len(self._lists(i, rest[i], False).rows))
-                term = rest.pop(first)
-                free -= {term.source, term.target}
+            vertex, by = order.nearest()
+            if by:
+                self._add(self._extend(vertex, [(i, order.taken(i)) for i in by]))
+                order.bind(vertex)
+            elif order.terms:
+                first = min(order.terms, key=self._n_edges)
+                term = order.taken(first)
                 self._add(self._all_edges(first, term))
+                order.bind(term.source, term.target)
             else:
-                vertex = min(free)
-                free.discard(vertex)
                 self._add(self._all_vertices(vertex))
-
-    @staticmethod
-    def _leads(term: EdgeTerm, vertex: int, free: set[int]) -> bool:
-        ends = {term.source, term.target}
-        return vertex in ends and len(ends) == 2 and not (ends - {vertex}) & free
+                order.bind(vertex)
 
     def _add(self, made: tuple[Step, Callable[[Prefixes], int] | None, set[str]]) -> None:
         step, count, bound = made
@@ -319,6 +308,12 @@ class _SearchSteps:
             else tuple(None if m is None else blake2b(m.tobytes()).digest() for m in masks)
         )
         return self._graph.lists(key, by_target, term.undirected, *masks)
+
+    def _n_edges(self, number: int) -> int:
+        """How many edges a term has, with the conditions on each of its elements."""
+        term = self._pattern.terms[number]
+        masks = [self._masks[name] for name in (f"e{number}", f"v{term.source}", f"v{term.target}")]
+        return len(self._graph.allowed(term.undirected, *masks)[0])
 
     def _all_edges(self, number: int, term: EdgeTerm) -> Any:
         lists = self._lists(number, term, False)
@@ -423,6 +418,56 @@ class _SearchSteps:
             return int((ends - begins).sum())
 
         return lambda prefixes: self._closed(prefixes, [link], name), count, {link.edge}
+
+
+class _Unbound:
+    """What of a pattern is not bound yet, as vertices become so: each term is looked at twice.
+
+    Attributes
+    ----------
+    terms : dict
+        The terms that are left, by their numbers.
+    near : dict
+        By each vertex that is free, the terms by which it is reached from those that are bound.
+    closed : list of int
+        Terms between vertices that are bound, in order.
+    """
+
+    def __init__(self, pattern: ElementPattern) -> None:
+        self.terms = dict(enumerate(pattern.terms))
+        self.near: dict[int, list[int]] = {v: [] for v in range(len(pattern.vertices))}
+        self.closed: list[int] = []
+        self._of_vertex: dict[int, list[int]] = {v: [] for v in self.near}
+        for number, term in self.terms.items():
+            for end in {term.source, term.target}:
+                self._of_vertex[end].append(number)
+
+    def taken(self, number: int) -> EdgeTerm:
+        if number in self.closed:
+            self.closed.remove(number)
+        return self.terms.pop(number)
+
+    def nearest(self) -> tuple[int, list[int]]:
+        """The free vertex that most terms lead to, the first of those, and the terms."""
+        if not self.near:
+            return -1, []
+        vertex = max(self.near, key=lambda v: len(self.near[v]))
+        return vertex, sorted(self.near[vertex])
+
+    def bind(self, *vertices: int) -> None:
+        for vertex in dict.fromkeys(vertices):
+            del self.near[vertex]
+            for number in self._of_vertex[vertex]:
+                if number in self.terms:
+                    self._seen_from(vertex, number, self.terms[number])
+        self.closed.sort()
+
+    def _seen_from(self, vertex: int, number: int, term: EdgeTerm) -> None:
+        other = term.target if term.source == vertex else term.source
+        if other in self.near:
+            self.near[other].append(number)
+        else:
+            self.closed.append(number)
 
 
 def _different(fresh: list[str], older: list[str]) -> Callable[[Prefixes], Prefixes]:

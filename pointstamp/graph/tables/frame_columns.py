@@ -48,7 +48,14 @@ def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
         raise SchemaError(
             f"{what} have more than one column {repeated[0]!r}: give each its own name"
         )
-    return table
+    return _without_views(table)
+
+
+def _without_views(table: Any) -> Any:
+    """The table with views of text and bytes as text and bytes, from which Arrow can take."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    fields = [field.with_type(plain.get(field.type, field.type)) for field in table.schema]
+    return table.cast(pa.schema(fields, table.schema.metadata))
 
 
 def mask_of(condition: Any, table: Any, what: str) -> Bools:
@@ -76,6 +83,14 @@ def struct_of(table: Any) -> Any:
     if not columns:
         return pa.array([{}] * table.num_rows, pa.struct([]))
     return pa.StructArray.from_arrays(columns, fields=list(table.schema))
+
+
+def typed_ids(table: Any, names: Sequence[str], kind: Any) -> Any:
+    """The table with columns of no record and no type, such as of an empty list, of a type."""
+    for name in names:
+        if not table.num_rows and pa.types.is_null(table.schema.field(name).type):
+            table = with_column(table, name, pa.array([], kind))
+    return table
 
 
 def taken(column: Any, found: Ints) -> Any:

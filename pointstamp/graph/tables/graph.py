@@ -15,13 +15,15 @@ from pointstamp.communication.target import check_workers
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.errors import ColumnError, GraphError, UsageError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
-from pointstamp.graph.tables.answer_values import as_values
+from pointstamp.graph.tables.answer_values import as_values, type_of
+from pointstamp.graph.tables.argument_checks import whole_number
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.frame_columns import (
     mask_of,
     struct_of,
     table_of,
     taken,
+    typed_ids,
     with_column,
 )
 from pointstamp.graph.tables.list_searches import with_ids
@@ -31,13 +33,21 @@ from pointstamp.graph.tables.messages import (
     Triplets,
     aggregated,
     parse_aggregate,
+    parse_aggregates,
+    parse_program,
 )
 from pointstamp.graph.tables.numbered_graph import NumberedGraph
 from pointstamp.graph.tables.path_search import LengthTask, PathEnds
 from pointstamp.graph.tables.search_task import CountTask, FindTask, SearchTask, searched
 from pointstamp.graph.tables.searches import GraphSearches, all_columns
 from pointstamp.graph.tables.sql_text import Tree, parse_sql
-from pointstamp.graph.tables.vertex_ids import VertexIds, cast_ids, check_valid
+from pointstamp.graph.tables.vertex_ids import (
+    VertexIds,
+    array_of_ids,
+    cast_ids,
+    check_valid,
+    plain_type,
+)
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.graph.vertex_columns import VERTEX, WEIGHT, weighted_columns
 from pointstamp.joins.join_operators import SOURCE, TARGET
@@ -93,7 +103,10 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
             self._vertices = pa.table({ID: self._ids_of_ends().values})
         else:
             self._vertices = table_of(vertices, [ID], "vertices")
-            self._edges = table_of(edges, [SOURCE, TARGET], "edges")
+            found = table_of(edges, [SOURCE, TARGET], "edges")
+            self._edges = typed_ids(found, [SOURCE, TARGET], self._vertices.schema.field(ID).type)
+            of_ends = self._edges.schema.field(SOURCE).type
+            self._vertices = typed_ids(self._vertices, [ID], of_ends)
 
     def __repr__(self) -> str:
         of_vertices, of_edges = self._vertices.schema.names, self._edges.schema.names
@@ -225,8 +238,7 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         >>> graph.aggregate_messages("sum(msg) as ages", send_to_dst="src.age").to_pydict()
         {'id': ['b', 'c'], 'ages': [34, 36]}
         """
-        aggregates = [agg_col] if isinstance(agg_col, str) else list(agg_col)
-        parsed = [parse_aggregate(text) for text in aggregates]
+        parsed = parse_aggregates(agg_col)
         to, sent = self._triplets.sent(*_trees(send_to_src, send_to_dst))
         of, found = aggregated(to, sent, parsed)
         ids = taken(self._vertices.column(ID), of)
@@ -277,16 +289,11 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         >>> graph.pregel(least, "min(msg)", send_to_dst="src.least").to_pydict()
         {'id': [1, 2, 3, 4], 'least': [1, 1, 3, 3]}
         """
-        if not columns or max_iter < 0:
-            raise UsageError(
-                f"pregel needs a column or more and max_iter of 0 or more, not {dict(columns)} and "
-                f"{max_iter}"
-            )
         program = PregelProgram(
-            {name: (parse_sql(begin), parse_sql(then)) for name, (begin, then) in columns.items()},
+            parse_program(columns),
             *_trees(send_to_src, send_to_dst),
             parse_aggregate(aggregate),
-            max_iter,
+            whole_number(max_iter, "max_iter of pregel"),
             early_stopping,
         )
         triplets = self._triplets
@@ -303,7 +310,8 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         ends = [self._edges.column(name) for name in (SOURCE, TARGET)]
         for name, column in zip((SOURCE, TARGET), ends, strict=True):
             check_valid(column, f"{name!r} of the edges")
-        return VertexIds.of(*(cast_ids(column, ends[0].type, "edges") for column in ends))
+        kind = plain_type(ends[0].type)
+        return VertexIds.of(*(cast_ids(column, kind, "edges") for column in ends))
 
     @cached_property
     def _ids(self) -> VertexIds:
@@ -352,7 +360,7 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
 
     def _numbers(self, ids: Sequence[Any]) -> list[int]:
         try:
-            column = pa.array(list(ids), self._ids.type)
+            column = array_of_ids(ids, self._ids.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise GraphError(f"ids are {self._ids.type}, and {list(ids)!r} are not") from error
         found = self._ids.numbers_of(column, "ids")
@@ -369,7 +377,10 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
             edges[WEIGHT] = self._weights(question.weight)
         found = self._run.answers_of(question.build, edges, len(self._ids))
         column = question.column
-        values = pa.nulls(len(self._rows)) if found is None else self._in_rows(question, found)
+        if found is None:
+            values = pa.nulls(len(self._rows), type_of(column.kind, self._ids.type))
+        else:
+            values = self._in_rows(question, found)
         return with_column(self._vertices, column.becomes, values)
 
     def _weights(self, name: str | None) -> npt.NDArray[np.float64]:

@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.errors import ColumnError, SchemaError, UsageError
+from pointstamp.graph.tables.argument_checks import check_names
+from pointstamp.graph.tables.exact_sums import check_sums
 from pointstamp.graph.tables.frame_columns import taken, with_column
 from pointstamp.graph.tables.sql_text import Computed, Named, Tree, parse_sql
 from pointstamp.graph.tables.sql_values import column_of, field_of, values_of
@@ -66,6 +68,8 @@ def parse_aggregate(text: str) -> MessageAggregate:
     >>> parse_aggregate("sum(msg * 2) as total").name
     'total'
     """
+    if not isinstance(text, str):
+        raise UsageError(f"an aggregate of messages is text such as 'sum(msg)', not {text!r}")
     found = _NAMED.match(text)
     tree = parse_sql(found["text"] if found else text)
     is_one = isinstance(tree, Computed) and tree.function in AGGREGATES
@@ -76,6 +80,52 @@ def parse_aggregate(text: str) -> MessageAggregate:
         )
     operand = tree.operands[0] if tree.operands else Named((MESSAGE,))
     return MessageAggregate(tree.function, operand, found["name"] if found else text.strip())
+
+
+def parse_aggregates(given: str | Sequence[str]) -> list[MessageAggregate]:
+    """One aggregate, or several, as they are written.
+
+    Raises
+    ------
+    UsageError
+        If one is none, or there is none.
+    SchemaError
+        If two have one name, or one that of the ids.
+
+    >>> [one.name for one in parse_aggregates(["min(msg)", "max(msg) as last"])]
+    ['min(msg)', 'last']
+    """
+    texts = [given] if isinstance(given, str) or not isinstance(given, Sequence) else list(given)
+    if not texts:
+        raise UsageError("messages come to an aggregate, such as 'sum(msg) as total'; give one")
+    parsed = [parse_aggregate(text) for text in texts]
+    check_names([one.name for one in parsed], "aggregates of messages")
+    return parsed
+
+
+def parse_program(columns: Mapping[str, tuple[str, str]]) -> dict[str, tuple[Tree, Tree]]:
+    """How the columns of a vertex program begin, and what a round makes of them.
+
+    Raises
+    ------
+    UsageError
+        If it is not that, or a column has a name that means something else.
+    """
+    if not isinstance(columns, Mapping) or not columns:
+        raise UsageError(
+            "pregel needs a column or more: by name how it begins and what a round makes of it, as "
+            f"in {{'total': ('0', 'total + coalesce(msg, 0)')}}, not {columns!r}"
+        )
+    for name, given in columns.items():
+        if name in ("id", MESSAGE):
+            means = "the ids" if name == "id" else "what comes to a vertex"
+            raise UsageError(f"a program has no column {name!r} of its own: it is {means}")
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise UsageError(
+                f"the column {name!r} of a program is two expressions, how it begins and what a "
+                f"round makes of it, not {given!r}"
+            )
+    return {name: (parse_sql(begin), parse_sql(then)) for name, (begin, then) in columns.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +191,13 @@ def aggregated(to: Ints, messages: Any, aggregates: Sequence[MessageAggregate]) 
     columns = {"to": arrow_array(to)}
     for i, one in enumerate(aggregates):
         columns[f"{i}"] = values_of(one.operand, column_of(batch, "messages"), len(to))
+    sums = [f"{i}" for i, one in enumerate(aggregates) if AGGREGATES[one.function] == "sum"]
     wanted: Any = [(f"{i}", AGGREGATES[one.function]) for i, one in enumerate(aggregates)]
     groups = pa.table(columns).group_by("to", use_threads=False)
     try:
         found = groups.aggregate(wanted).sort_by("to")
+        for name in sums:
+            check_sums(pa.table({"to": columns["to"], "value": columns[name]}))
     except pa.ArrowException as error:
         raise SchemaError(
             f"messages, which are {messages.type}, cannot be put together by "

@@ -20,6 +20,9 @@ Bools = npt.NDArray[np.bool_]
 PIECE = 1 << 16
 """So many records a piece has at most."""
 
+KEPT = 4
+"""So many lists of conditions a graph keeps, those that were wanted last, for the next search."""
+
 
 @dataclass(frozen=True, eq=False)
 class EdgeLists:
@@ -96,27 +99,46 @@ class NumberedGraph:
         at_source: Bools | None = None,
         at_target: Bools | None = None,
     ) -> EdgeLists:
-        """Lists of the edges that masks allow, by source or by target; made once for a `key`."""
+        """Lists of the edges that masks allow, by source or by target; made once for a `key`.
+
+        Those of all edges, of the key (), are kept, of which there are four at most; of others the
+        last few, because each condition has its own: a search holds those that it needs.
+        """
         whole = (key, by_target, undirected)
-        if whole not in self._lists:
-            rows = np.arange(len(self.sources)) if edges is None else np.flatnonzero(edges)
-            sources, targets = self.sources[rows], self.targets[rows]
-            if undirected:
-                turned = sources != targets
-                sources, targets, rows = (
-                    np.concatenate([sources, targets[turned]]),
-                    np.concatenate([targets, sources[turned]]),
-                    np.concatenate([rows, rows[turned]]),
-                )
-            kept = np.ones(len(rows), np.bool_)
-            if at_source is not None:
-                kept &= at_source[sources]
-            if at_target is not None:
-                kept &= at_target[targets]
-            sources, targets, rows = sources[kept], targets[kept], rows[kept]
+        found = self._lists.pop(whole, None)
+        if found is None:
+            sources, targets, rows = self.allowed(undirected, edges, at_source, at_target)
             keys, others = (targets, sources) if by_target else (sources, targets)
-            self._lists[whole] = EdgeLists.of(self.n, keys, others, rows)
-        return self._lists[whole]
+            found = EdgeLists.of(self.n, keys, others, rows)
+        self._lists[whole] = found
+        of_conditions = [kept for kept in self._lists if kept[0] != ()]
+        for oldest in of_conditions[:-KEPT]:
+            del self._lists[oldest]
+        return found
+
+    def allowed(
+        self,
+        undirected: bool,
+        edges: Bools | None,
+        at_source: Bools | None,
+        at_target: Bools | None,
+    ) -> tuple[Ints, Ints, Ints]:
+        """The ends of the edges that masks allow, and which these are; either way if undirected."""
+        rows = np.arange(len(self.sources)) if edges is None else np.flatnonzero(edges)
+        sources, targets = self.sources[rows], self.targets[rows]
+        if undirected:
+            turned = sources != targets
+            sources, targets, rows = (
+                np.concatenate([sources, targets[turned]]),
+                np.concatenate([targets, sources[turned]]),
+                np.concatenate([rows, rows[turned]]),
+            )
+        kept = np.ones(len(rows), np.bool_)
+        if at_source is not None:
+            kept &= at_source[sources]
+        if at_target is not None:
+            kept &= at_target[targets]
+        return sources[kept], targets[kept], rows[kept]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lists": {}}

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Generic
 
-from pointstamp.errors import ColumnError, PatternError, UsageError
+from pointstamp.errors import ColumnError, PatternError
 from pointstamp.graph.tables.algorithms import Frame
+from pointstamp.graph.tables.argument_checks import share, whole_number
 from pointstamp.graph.tables.element_pattern import ElementPattern, parse_elements
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.path_search import PathEnds, path_search
@@ -79,8 +80,8 @@ class GraphSearches(ABC, Generic[Frame]):
                 f"the pattern names nothing, so its matches have no columns: {pattern!r}; name a "
                 "vertex or an edge, or use count"
             )
-        if limit is not None and limit < 0:
-            raise UsageError(f"a limit is 0 or more, not {limit}")
+        if limit is not None:
+            limit = whole_number(limit, "a limit")
         return self._found([replace(search, limit=limit) for search in searches], limit)
 
     def count(self, pattern: str, where: str | None = None, *, distinct: bool = False) -> int:
@@ -122,8 +123,7 @@ class GraphSearches(ABC, Generic[Frame]):
             vertices and edges: `from`, `e0`, `v1`, `e1`, ..., `to`. Where one vertex is both,
             `from` and `to`. How long paths are is found by this call, on Spark by a job.
         """
-        if max_path_length < 0:
-            raise UsageError(f"bfs needs a max_path_length of 0 or more, not {max_path_length}")
+        max_path_length = whole_number(max_path_length, "max_path_length of bfs")
         begin, end = parse_sql(from_expr), parse_sql(to_expr)
         edge = None if edge_filter is None else parse_sql(edge_filter)
         for tree, kind in ((begin, "vertex"), (end, "vertex"), (edge, "edge")):
@@ -147,8 +147,8 @@ class GraphSearches(ABC, Generic[Frame]):
         max_length : int, optional
             So many edges a cycle has at most. There may be exponentially many without.
         """
-        if max_length is not None and max_length < 1:
-            raise UsageError(f"cycles have 1 edge or more, not {max_length}")
+        if max_length is not None:
+            max_length = whole_number(max_length, "max_length of a cycle", 1)
         from pointstamp.graph.tables.list_searches import CYCLES, CycleTask
 
         return self._lists(CycleTask(max_length), CYCLES)
@@ -178,12 +178,13 @@ class GraphSearches(ABC, Generic[Frame]):
         """
         from pointstamp.graph.tables.list_searches import WALK, WalkTask
 
-        if num_walks < 1 or length < 0 or not 0 <= restart_probability <= 1:
-            raise UsageError(
-                "random_walks needs 1 walk or more, a length of 0 or more and a probability from 0 "
-                f"to 1, not {num_walks}, {length} and {restart_probability}"
-            )
-        return self._lists(WalkTask(num_walks, length, restart_probability, seed), WALK)
+        task = WalkTask(
+            whole_number(num_walks, "num_walks of random_walks", 1),
+            whole_number(length, "length of random_walks"),
+            share(restart_probability, "restart_probability"),
+            whole_number(seed, "a seed", None),
+        )
+        return self._lists(task, WALK)
 
     def _searches(self, pattern: str, where: str | None, distinct: bool) -> list[ElementSearch]:
         patterns = parse_elements(pattern)

@@ -6,6 +6,8 @@ that what an algorithm decides by the least vertex does not depend on where a re
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,9 +40,15 @@ class VertexIds:
     def of(cls, *columns: Any) -> VertexIds:
         """The ids in columns of one type, in which they may repeat, without nulls."""
         values = pa.concat_arrays([_plain(column) for column in columns])
-        keys = _keys_of(values)
-        distinct = pc.unique(keys)
-        order = pc.sort_indices(distinct)
+        try:
+            keys = _keys_of(values)
+            distinct = pc.unique(keys)
+            order = pc.sort_indices(distinct)
+        except pa.ArrowException as error:
+            raise SchemaError(
+                f"ids are numbers, text, bytes, times or structs of those, and these are "
+                f"{values.type}, which Arrow cannot order: cast them to text, for one"
+            ) from error
         first = pc.index_in(distinct.take(order), keys) if keys is not values else None
         distinct = distinct.take(order)
         return cls(distinct if first is None else values.take(first), distinct)
@@ -74,6 +82,13 @@ def cast_ids(column: Any, kind: Any, what: str) -> Any:
     column = _plain(column)
     if column.type == kind:
         return column
+    if pa.types.is_null(column.type) and not len(column):  # such as an empty list
+        return pa.array([], kind)
+    if is_zoned(column.type) != is_zoned(kind):
+        raise SchemaError(
+            f"{what}: ids are {kind}, and these are {column.type}: a time with a zone is a moment, "
+            "and one without is none; give both a zone, or neither"
+        )
     try:
         found = column.cast(kind)
         changed = not pa.types.is_floating(kind) and not found.cast(column.type).equals(column)
@@ -86,6 +101,22 @@ def cast_ids(column: Any, kind: Any, what: str) -> Any:
     return found
 
 
+def array_of_ids(ids: Sequence[Any], kind: Any) -> Any:
+    """Ids as an Arrow array of their type; what Arrow or this raises, if they are not of it.
+
+    A time without a zone is none of those that have one, and Arrow would take it for one of UTC.
+    """
+    if pa.types.is_timestamp(kind):
+        wrong = [one for one in ids if _is_time(one) and (one.tzinfo is None) == is_zoned(kind)]
+        if wrong:
+            raise ValueError("times with a zone and without one are not the same")
+    return pa.array(list(ids), kind)
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, datetime.datetime)
+
+
 def check_valid(column: Any, what: str) -> None:
     """Refuse nulls, which are no ids."""
     if column.null_count:
@@ -95,21 +126,43 @@ def check_valid(column: Any, what: str) -> None:
         )
 
 
+def plain_type(kind: Any) -> Any:
+    """The Arrow type that ids of another one have inside: of values, not of how they are kept."""
+    return _plain(pa.array([], kind)).type
+
+
+def is_zoned(kind: Any) -> bool:
+    """Whether values of an Arrow type are times with a zone."""
+    return pa.types.is_timestamp(kind) and kind.tz is not None
+
+
 def _plain(column: Any) -> Any:
-    """A column as one array, neither dictionary nor view."""
+    """A column as one array, neither dictionary, nor runs, nor view."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # of no chunks, in some versions
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.call_function("run_end_decode", [column])
     if column.type in (pa.string_view(), pa.large_string()):
         column = column.cast(pa.string())
     return column
 
 
 def _keys_of(values: Any) -> Any:
-    """What Arrow can look up: the ids themselves, or of structs and lists a text of each."""
+    """What Arrow can look up: the ids themselves, or what is as good.
+
+    Of structs and lists that is a text of each; of UUIDs and the like what they are stored as; and
+    of short floats and decimals, which Arrow cannot order, longer ones.
+    """
+    if isinstance(values.type, pa.BaseExtensionType):
+        return _keys_of(values.storage)
+    if pa.types.is_float16(values.type):
+        return values.cast(pa.float32())
+    if pa.types.is_decimal(values.type) and values.type.bit_width < 128:
+        return values.cast(pa.decimal128(values.type.precision, values.type.scale))
     if pa.types.is_nested(values.type):
         return pa.array([repr(value) for value in values.to_pylist()], pa.string())
     return values

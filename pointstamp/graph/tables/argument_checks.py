@@ -1,0 +1,62 @@
+"""What is asked with: whole numbers, shares and names, refused before anything runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+from pointstamp.errors import SchemaError, UsageError
+
+
+def whole_number(value: Any, name: str, least: int | None = 0) -> int:
+    """An integer of at least `least`, of Python's type.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or less. True and False are none.
+
+    >>> whole_number(3, "max_iter")
+    3
+    """
+    bound = "" if least is None else f" of {least} or more"
+    refused = UsageError(f"{name} is an integer{bound}, not {value!r}")
+    if isinstance(value, bool):
+        raise refused
+    try:
+        found = index(value)
+    except TypeError:
+        raise refused from None
+    if least is not None and found < least:
+        raise refused
+    return found
+
+
+def share(value: Any, name: str) -> float:
+    """A number from 0 to 1; a `UsageError` if it is none.
+
+    >>> share(0.5, "a probability")
+    0.5
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise UsageError(f"{name} is a number from 0 to 1, not {value!r}")
+    return float(value)
+
+
+def check_names(names: Sequence[str], what: str) -> None:
+    """Refuse names of columns that repeat, or are that of the ids.
+
+    Raises
+    ------
+    SchemaError
+        If one is.
+    """
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise SchemaError(
+            f"{what} have a name twice, {repeated[0]!r}: say 'sum(msg) as total', for one"
+        )
+    if "id" in names:
+        raise SchemaError(f"{what} cannot be called 'id', which is the column of the ids")

@@ -1,0 +1,68 @@
+"""What searches keep, and what laying them out costs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pointstamp.graph import Graph
+from pointstamp.graph.tables import element_search, numbered_graph
+from pointstamp.graph.tables.element_search import ElementSearch
+from pointstamp.graph.tables.numbered_graph import KEPT, NumberedGraph
+from pointstamp.graph.tables.path_search import PathEnds, path_search
+from pointstamp.graph.tables.sql_text import parse_sql
+
+
+def test_a_graph_keeps_the_lists_of_the_last_conditions_alone():
+    graph = Graph({"src": [1, 2, 3], "dst": [2, 3, 1], "w": [1, 2, 3]})
+    for bound in range(12):
+        found = graph.count("(a)-[e]->(b); (b)-[]->(c); !(c)-[]->(b)", f"e.w < {bound}")
+        assert found == min(max(bound - 1, 0), 3)
+    kept = graph._numbered._lists
+    assert len([key for key in kept if key[0] != ()]) <= KEPT
+    assert len([key for key in kept if key[0] == ()]) <= 4
+
+
+def test_lists_that_are_wanted_again_are_not_made_again(monkeypatch):
+    made = []
+    whole = numbered_graph.EdgeLists.of
+
+    def counted(*given):
+        made.append(given)
+        return whole(*given)
+
+    monkeypatch.setattr(numbered_graph.EdgeLists, "of", counted)
+    graph = NumberedGraph(2, np.array([0, 1]), np.array([1, 0]))
+    first = graph.lists((), False, False)
+    for i in range(KEPT + 1):
+        graph.lists(i, False, False)
+    assert graph.lists((), False, False) is first
+    assert len(made) == KEPT + 2
+    graph.lists(1, False, False)
+    assert len(made) == KEPT + 2
+    graph.lists(0, False, False)  # which is the oldest one, and gone
+    assert len(made) == KEPT + 3
+
+
+def test_laying_out_a_long_path_looks_at_each_edge_of_it_twice(monkeypatch):
+    looked = []
+    seen = element_search._Unbound._seen_from
+
+    def counted(*given):
+        looked.append(given)
+        return seen(*given)
+
+    monkeypatch.setattr(element_search._Unbound, "_seen_from", counted)
+    true = parse_sql("true")
+    for n in (50, 200):
+        looked.clear()
+        search = path_search(PathEnds(true, true, None, n), n)
+        plain = ElementSearch(search.pattern)
+        element_search._SearchSteps(plain, NumberedGraph(2, np.array([0]), np.array([1])), 0, 1)
+        assert 0 < len(looked) <= 2 * n
+
+
+def test_a_path_of_many_edges_is_found():
+    n = 400
+    graph = Graph({"src": np.arange(n), "dst": np.arange(1, n + 1)})
+    [path] = graph.bfs("id = 0", f"id = {n}", max_path_length=n).to_pylist()
+    assert [path[f"v{i}"]["id"] for i in range(1, n)] == list(range(1, n))
