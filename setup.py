@@ -164,6 +164,13 @@ class BuildAllOrNone(build_ext):
                 library.unlink()
             self.extensions = []
             return
+        if self.inplace:
+            # A library of a module that is not compiled any more would be imported in its place.
+            built = {Path(self.get_ext_fullpath(each.name)).resolve() for each in self.extensions}
+            suffix = Path(self.get_ext_filename("_")).name.removeprefix("_")
+            for library in package.rglob(f"*{suffix}"):
+                if built and library.resolve() not in built:
+                    library.unlink()
         if self.extensions and BOUNDS not in os.environ:
             suffix = Path(self.get_ext_filename("_")).name.removeprefix("_")
             written.write_text(PACKAGE["digest"](suffix=suffix) + "\n")
