@@ -139,12 +139,12 @@ class Schema:
             If columns do not.
         """
         # Most often it is a list, of which less is asked.
-        batches = None if type(data) is list else _batches(data)
-        if batches is not None:
-            parts = [self._from_arrow(batch, where) for batch in batches]
-            words = np.concatenate(parts) if parts else np.empty((0, self.n_words), np.int64)
-            return self.updates(_with_diffs(words, diff))
         if type(data) is not list:
+            batches = _batches(data)
+            if batches is not None:
+                parts = [self._from_arrow(batch, where) for batch in batches]
+                words = np.concatenate(parts) if parts else np.empty((0, self.n_words), np.int64)
+                return self.updates(_with_diffs(words, diff))
             check_iterable(data, where, "rows, or columns such as a pyarrow.Table")
         return self.updates(self.encoder.updates(data, diff, where))
 
