@@ -13,7 +13,7 @@ from typing import Any
 
 import pointstamp as ps
 from benchmarks.harness import rust
-from benchmarks.harness.case import OURS, RUST, At, Benchmark, Case, Quantity, Size
+from benchmarks.harness.case import OURS, RUST, At, Benchmark, Case, Quantity, Size, Target
 from benchmarks.kept_tables import CHANGES, in_rust, kept
 from pointstamp.collections import changing_graphs as graphs
 
@@ -68,4 +68,10 @@ BENCHMARK = Benchmark(
     quantity=Quantity("us per round", 1e6),
     cases=cases,
     baselines=(f"{RUST} differential",),
+    targets=(
+        Target({"kept": "components", "in and out": 1}, 150, 80),
+        Target({"kept": "components", "in and out": 100}, 3_000, 1_500),
+        Target({"kept": "components", "in and out": 1_000}, 25_000, 12_000),
+        Target({"kept": "breadth-first search", "in and out": 1}, 65, 40),
+    ),
 )

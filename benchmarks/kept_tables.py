@@ -32,6 +32,7 @@ from benchmarks.harness.case import (
     Quantity,
     Reading,
     Size,
+    Target,
 )
 from benchmarks.harness.memory import peaks
 from pointstamp.containers.convert import arrow_array
@@ -180,4 +181,9 @@ BENCHMARK = Benchmark(
     quantity=Quantity("us per round", 1e6),
     cases=cases,
     baselines=(f"{RUST} differential",),
+    targets=(
+        Target({"kept": JOIN, "in and out": 1}, 15, 10),
+        Target({"kept": JOIN, "in and out": 100}, 200, 120),
+        Target({"kept": JOIN, "in and out": 1_000}, 1_800, 900),
+    ),
 )

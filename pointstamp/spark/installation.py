@@ -79,7 +79,8 @@ def install_on_executors(spark: SparkSession) -> bool:
 
     Call it before the first `run` of a session: a Python process that has imported
     another version keeps that until it ends. What a task finds is this program's version,
-    also in executors that start later. It works for classic sessions and for Spark Connect.
+    also in executors that start later, if the session was sent no other version before:
+    of two Spark unpacks either. It works for classic sessions and for Spark Connect.
 
     Parameters
     ----------

@@ -404,15 +404,6 @@ def test_another_python_on_the_executors_is_said(classic: Program, machines: Clu
         classic.call(ship_to, "/no/such/python")
 
 
-def test_executors_that_have_another_version_get_this_one(
-    classic: Program, machines: Cluster, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("version")
-    assert classic.call(ship_other_version, str(folder), machines.other) is True
-    assert classic.call(install_on_executors) is False
-    assert classic.call(which)
-
-
 @pytest.mark.parametrize("generation", [0, 2], ids=["worker", "machine"])
 def test_after_a_death_all_runs_again_and_the_output_comes_once(
     classic: Program, generation: int, tmp_path: Path
@@ -434,3 +425,13 @@ def test_a_service_through_spark_connect_is_refused(connect: Program | None) -> 
         pytest.skip("Spark Connect needs grpcio, which is not installed")
     with pytest.raises(Raised, match=r"SparkSetupError: .* this session is one of Spark Connect"):
         connect.call(serve, "")
+
+
+def test_executors_that_have_another_version_get_this_one(
+    classic: Program, machines: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The last one: an executor that starts after it may unpack either version."""
+    folder = tmp_path_factory.mktemp("version")
+    assert classic.call(ship_other_version, str(folder), machines.other) is True
+    assert classic.call(install_on_executors) is False
+    assert classic.call(which)
