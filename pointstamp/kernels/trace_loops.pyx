@@ -29,7 +29,6 @@ ctypedef const int64_t[:, ::1] Rows
 
 cdef enum:
     MOST_BATCHES = 64  # how many batches are read side by side
-    NEAR = 16  # a batch of no more rows for a group has the next group near
 
 cdef object empty = np.empty, int64 = np.int64
 
@@ -194,8 +193,8 @@ cdef class Histories:
         for b in range(self.n_batches):
             look_at(batches[b], &table)
             begin_search(
-                &self.tables[b], table.rows, table.n, table.width,
-                table.n <= NEAR * self.keys.n, self.places + b * n_ahead,
+                &self.tables[b], table.rows, table.n, table.width, self.keys.n,
+                self.places + b * n_ahead,
             )
             self.begin[b] = 0
             self.fixed[b] = self.times.at(b) if table.width == n_words + 1 else NULL
@@ -463,8 +462,7 @@ cdef int pair_times(
     for b in range(n_batches):
         look_at(batches[first_batch + b], &table)
         begin_search(
-            &tables[b], table.rows, table.n, table.width, table.n <= NEAR * mine.n,
-            &places[b * BLOCK],
+            &tables[b], table.rows, table.n, table.width, mine.n, &places[b * BLOCK],
         )
         at[b] = 0
         fixed[b] = NULL

@@ -26,7 +26,6 @@ cdef extern from *:
     bint __builtin_mul_overflow(int64_t, int64_t, int64_t *) noexcept nogil
 
 cdef enum:
-    NEAR = 16  # a batch of no more rows for a change has the next key near
     MOST_BATCHES = 64  # how many batches are read side by side
 
 
@@ -287,7 +286,7 @@ def match_batches(given, list batches, int n_key, recipe):
         look_at(rows, &batch)
         if batch.n:
             begin_search(
-                &sides[n_batches], batch.rows, batch.n, batch.width, batch.n <= NEAR * n,
+                &sides[n_batches], batch.rows, batch.n, batch.width, n,
                 &places[n_batches * BLOCK],
             )
             at[n_batches] = 0

@@ -11,6 +11,7 @@ cdef enum:
     EVENLY = 1024  # among more rows a key is looked for where it would be
     STEPS = 3  # by so many steps, each nearer to it
     BLOCK = 64  # for so many keys together the memory is asked for
+    NEAR = 16  # a batch of no more rows for a key has the next key near
 
 
 cdef inline Py_ssize_t halve(
@@ -143,13 +144,13 @@ cdef inline void begin_search(
     const int64_t *rows,
     Py_ssize_t n,
     Py_ssize_t width,
-    bint is_near,
+    Py_ssize_t n_keys,
     Py_ssize_t *places,
 ) noexcept nogil:
-    """Have keys looked for in some rows; there is room for `places`."""
+    """Have so many keys looked for in some rows; there is room for `places`."""
     batch.rows, batch.n, batch.width = rows, n, width
     batch.places = NULL
-    if n > EVENLY and not is_near:
+    if n > EVENLY and n > NEAR * n_keys:
         batch.by_word = rows_by_word(rows, n, width)
         batch.places = places
 
