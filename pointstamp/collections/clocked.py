@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from pointstamp.collections.arrange import check_times, consolidated, send_rows
 from pointstamp.collections.casts import Bound
@@ -33,6 +34,8 @@ from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Int
+
+Ints = npt.NDArray[np.int64]
 
 
 class ClockedEngine(Protocol):
@@ -101,6 +104,16 @@ def bound_by_clock(value: Any, schema: Schema, clock: Clock | None, name: str) -
             "cast it, or give a clock of its type"
         )
     return bound
+
+
+def rows_at_times(time: Bound, rows: Rows) -> tuple[Rows, Ints]:
+    """Those of some rows whose time is not null, and their times, int64[n]."""
+    values, there = time.evaluate(rows)
+    # A constant may be one value for all.
+    times = np.broadcast_to(values, (len(rows),))
+    if there is not None:
+        rows, times = rows[there], times[there]
+    return rows, times
 
 
 def clocked(

@@ -31,7 +31,13 @@ import numpy.typing as npt
 
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.clock_input import Clock
-from pointstamp.collections.clocked import bound_by_clock, check_clock, clock_type_of, clocked
+from pointstamp.collections.clocked import (
+    bound_by_clock,
+    check_clock,
+    clock_type_of,
+    clocked,
+    rows_at_times,
+)
 from pointstamp.collections.durable_rows import NO_TEXTS, StoredPart
 from pointstamp.collections.grouped import GroupedCollection, with_keys
 from pointstamp.collections.schema import Column, Schema
@@ -97,14 +103,11 @@ class EventWindows:
         DataError
             If a window goes beyond what the type of the clock has.
         """
-        values, there = self._time.evaluate(rows)
-        values = np.broadcast_to(values, (len(rows),))
-        if there is not None:
-            rows, values = rows[there], values[there]
+        rows, times = rows_at_times(self._time, rows)
         if not len(rows):
             return np.empty((0, rows.shape[1] + 2), np.int64)
-        self._check(int(values.min()), int(values.max()))
-        records, starts = self._windows.windows_of(values)
+        self._check(int(times.min()), int(times.max()))
+        records, starts = self._windows.windows_of(times)
         rows = rows[records]
         return np.column_stack([rows[:, :-1], starts, starts + self.size, rows[:, -1]])
 

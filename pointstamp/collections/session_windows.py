@@ -35,7 +35,7 @@ from pointstamp.collections.arrange import send_rows
 from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.clock_input import Clock
-from pointstamp.collections.clocked import bound_by_clock, clock_type_of, clocked
+from pointstamp.collections.clocked import bound_by_clock, clock_type_of, clocked, rows_at_times
 from pointstamp.collections.durable_rows import StoredPart
 from pointstamp.collections.group_answers import is_first
 from pointstamp.collections.linear import changed
@@ -105,10 +105,7 @@ class SessionForm:
         DataError
             If a session goes beyond what the type of the clock has.
         """
-        values, there = self.time.evaluate(rows)
-        times = np.broadcast_to(values, (len(rows),))
-        if there is not None:
-            rows, times = rows[there], times[there]
+        rows, times = rows_at_times(self.time, rows)
         if len(rows):
             self._check(int(times.min()), int(times.max()))
         timed = np.column_stack([rows[:, : self.n_key], times, rows[:, self.n_key :]])

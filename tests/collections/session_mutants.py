@@ -71,6 +71,17 @@ def by_a_session_that_begins_again() -> None:
 
 SESSION_MUTANTS = [
     *_of(
+        "collections.clocked",
+        by_sessions,
+        [
+            (
+                "A record of no time is at 0.",
+                "rows, times = rows[there], times[there]",
+                "pass",
+            ),
+        ],
+    ),
+    *_of(
         "collections.session_windows",
         by_sessions,
         [
@@ -167,11 +178,6 @@ SESSION_MUTANTS = [
             (
                 "Late deletions count against late insertions.",
                 "rows[:, -1] = np.abs(rows[:, -1])",
-                "pass",
-            ),
-            (
-                "A record of no time is at 0.",
-                "rows, times = rows[there], times[there]",
                 "pass",
             ),
         ],

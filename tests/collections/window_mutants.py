@@ -72,11 +72,6 @@ WINDOW_MUTANTS = [
                 "_GREATEST - self._lateness)",
             ),
             (
-                "A record of no time is in the window of 0.",
-                "rows, values = rows[there], values[there]",
-                "pass",
-            ),
-            (
                 "Deletions that are late count against insertions.",
                 "late[:, -1] = np.abs(late[:, -1])",
                 "pass",
@@ -113,6 +108,11 @@ WINDOW_MUTANTS = [
         "collections.clocked",
         by_windows,
         [
+            (
+                "A record of no time is in the window of 0.",
+                "rows, times = rows[there], times[there]",
+                "pass",
+            ),
             (
                 "Windows are behind their clock.",
                 "parts = engine.move(now)",
