@@ -13,6 +13,9 @@ cdef class _AggregateLogic(BuiltInLogic):
     cdef object _state
     cdef object _empty_row
     cdef tuple _texts
+    cdef Py_ssize_t _many
+    cdef Py_ssize_t _most_parts
+    cdef object _name
 
-    @cython.locals(input_=Input, output=Output, held=Capability, batch=Updates)
+    @cython.locals(input_=Input, output=Output, held=Capability, batch=Updates, received=tuple)
     cpdef run(self, list inputs, list outputs)

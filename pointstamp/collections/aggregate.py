@@ -4,10 +4,14 @@ At each complete time the groups that its updates touch are looked up once. Wher
 another one, the row that it was leaves, and the row that it is comes.
 
 A group is there while the diffs of its records have a sum above 0.
+
+What waits for its time to be complete is consolidated now and then: of a join that an aggregate
+follows, all pairs of a time may wait, and most be the same once only key and values are left.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -373,7 +377,11 @@ def aggregate(
             row = np.zeros((1, n_key + sum(a.column.n_words for a in aggregates)), np.int64)
             row[:, :n_key] = always
             empty_row = _Always(row, always, capability, info)
-        return _AggregateLogic(StashCore(info), state, empty_row, texts, log)
+        # Where memory is limited what waits is on disk, and sums that are not exact depend on the
+        # order in which they are made.
+        puts_together = is_exact and info.environment.memory is None
+        stash = StashCore(info)
+        return _AggregateLogic(stash, state, empty_row, texts, log, name, puts_together)
 
     pact = Exchange(FirstWords(n_key))
     interest = Interest.IF_CAPABILITY if always is None else Interest.ALWAYS
@@ -382,10 +390,23 @@ def aggregate(
     return operator([stream], [pact], called, build, interest)
 
 
+MANY_PARTS, MANY_ROWS = 8, 1 << 18
+"""Of a time that waits in so many parts, so many rows are put together."""
+
+
 class _AggregateLogic(BuiltInLogic):
     """The logic of `aggregate`."""
 
-    __slots__ = ("_empty_row", "_log", "_stash", "_state", "_texts")
+    __slots__ = (
+        "_empty_row",
+        "_log",
+        "_many",
+        "_most_parts",
+        "_name",
+        "_stash",
+        "_state",
+        "_texts",
+    )
 
     def __init__(
         self,
@@ -394,7 +415,12 @@ class _AggregateLogic(BuiltInLogic):
         empty_row: _Always | None,
         texts: tuple[int, ...],
         log: KeyedUpdates | None,
+        name: str,
+        puts_together: bool,
     ) -> None:
+        self._name = name
+        self._many = MANY_PARTS if puts_together else sys.maxsize
+        self._most_parts = self._many
         self._stash = stash
         self._log = log
         self._state = state
@@ -404,7 +430,15 @@ class _AggregateLogic(BuiltInLogic):
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """Take in what is complete, and send how the rows of groups change."""
         stash, output, empty_row = self._stash, outputs[0], self._empty_row
-        stash.take_from(inputs[0])
+        input_ = inputs[0]
+        received = input_.next()
+        while received is not None:
+            held_input, given = received
+            waiting = stash.at(held_input)
+            waiting.append(given)
+            if len(waiting) >= self._most_parts:
+                self._put_together(waiting)
+            received = input_.next()
         while (held := stash.next_complete()) is not None:
             try:
                 parts = [batch.rows for batch in stash.value]
@@ -415,10 +449,24 @@ class _AggregateLogic(BuiltInLogic):
                 if empty_row is not None:
                     changes = empty_row.completed(changes, held.time)
                 send_rows(output, held, changes, self._texts)
+                self._most_parts = self._many
             finally:
                 held.drop()
         if empty_row is not None:
-            empty_row.send(inputs[0].frontier, output, self._texts)
+            empty_row.send(input_.frontier, output, self._texts)
+
+    def _put_together(self, waiting: Any) -> None:
+        """Consolidate what waits of a time, where it is worth it.
+
+        Each time as much has come as was left the last time, so that a row is sorted a number of
+        times that grows with the logarithm of all.
+        """
+        first, n = waiting[0], sum(map(len, waiting))
+        if n - len(first) < max(len(first), MANY_ROWS):
+            self._most_parts = max(self._most_parts, 2 * len(waiting))
+            return
+        rows = consolidated([batch.rows for batch in waiting], self._name)
+        waiting[:] = [Updates(rows, first.texts)]
 
 
 class _Always:

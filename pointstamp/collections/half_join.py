@@ -8,20 +8,25 @@ On one worker all queries of a join are one operator, that calls a few kernels p
 several each step is an operator, to which prefixes come where the arrangement's part of their
 key is.
 
+What a time makes leaves by pieces (`join_fuel.py`): a piece goes through all steps before the next
+is made, so that what a step makes of many prefixes is never in memory as a whole.
+
 Source: `dogsdogsdogs/src/operators/half_join.rs` in differential-dataflow. There times are in a
 partial order, and prefixes carry theirs; here they are in one line, and a time is done at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.collections.arrange import Arrangement, consolidated, send_rows
+from pointstamp.collections import join_fuel
+from pointstamp.collections.arrange import Arrangement, consolidated
+from pointstamp.collections.join_fuel import JoinTurns
 from pointstamp.collections.spine import SpineReader
 from pointstamp.containers.updates import ChosenWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
@@ -30,10 +35,9 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.errors import DataError
 from pointstamp.kernels.consolidation import choose_words, consolidate
-from pointstamp.kernels.extensions import extend, list_sizes, weigh
-from pointstamp.kernels.matches import match_batches
+from pointstamp.kernels.extensions import extend_some, list_sizes, weigh
+from pointstamp.kernels.matches import match_some
 from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE, transform
 from pointstamp.progress.operate import Interest
@@ -66,8 +70,8 @@ class Tactic(Protocol):
     key: tuple[int, ...]
     """The words of a prefix by which its worker has what all sides say of it; none if any has."""
 
-    def apply(self, rows: Rows, reads: Reads) -> Rows:
-        """The next prefixes. Raises OverflowError if a diff is beyond 64 bits."""
+    def apply(self, rows: Rows, reads: Reads) -> Iterator[Rows]:
+        """The next prefixes, by pieces. Raises OverflowError if a diff is beyond 64 bits."""
 
 
 class LookUpTactic:
@@ -90,10 +94,13 @@ class LookUpTactic:
         recipe += [~(n_key + word) for word in range(n_rest)]
         self._recipe = np.array(recipe, np.int32)
 
-    def apply(self, rows: Rows, reads: Reads) -> Rows:
+    def apply(self, rows: Rows, reads: Reads) -> Iterator[Rows]:
         """See `Tactic`."""
         by_key = consolidate(choose_words(rows, self._first))
-        return match_batches(by_key, reads(self.sides[0]), len(self.key), self._recipe)
+        kept, n_key, begin = reads(self.sides[0]), len(self.key), 0
+        while begin < len(by_key):
+            made, begin = match_some(by_key, kept, n_key, self._recipe, begin, join_fuel.FUEL)
+            yield made
 
 
 class WeighTactic:
@@ -105,9 +112,9 @@ class WeighTactic:
         self._places = np.array(places, np.int32)
         self._absent = absent
 
-    def apply(self, rows: Rows, reads: Reads) -> Rows:
+    def apply(self, rows: Rows, reads: Reads) -> Iterator[Rows]:
         """See `Tactic`."""
-        return weigh(rows, reads(self.sides[0]), self._places, self._absent)
+        yield weigh(rows, reads(self.sides[0]), self._places, self._absent)
 
 
 class ExtendTactic:
@@ -122,9 +129,12 @@ class ExtendTactic:
         self.keys = [tuple(key) for key in keys]
         self._places = [np.array(key, np.int32) for key in keys]
 
-    def apply(self, rows: Rows, reads: Reads) -> Rows:
+    def apply(self, rows: Rows, reads: Reads) -> Iterator[Rows]:
         """See `Tactic`."""
-        return extend(rows, [reads(side) for side in self.sides], self._places)
+        kept, begin = [reads(side) for side in self.sides], 0
+        while begin < len(rows):
+            made, begin = extend_some(rows, kept, self._places, begin, join_fuel.FUEL)
+            yield made
 
     def by_worker(self) -> list[ExtendTactic]:
         """Parts of it, each of the sides that are read by the same words."""
@@ -150,7 +160,7 @@ class CountTactic:
         self._number = number
         self._places = [np.array(key, np.int32) for key in part.keys]
 
-    def apply(self, rows: Rows, reads: Reads) -> Rows:
+    def apply(self, rows: Rows, reads: Reads) -> Iterator[Rows]:
         """See `Tactic`."""
         sizes = list_sizes(rows, [reads(side) for side in self.sides], self._places)
         if self._number == 0:
@@ -162,7 +172,7 @@ class CountTactic:
             is_less = sizes < counted[:, -3]
             counted[is_less, -3], counted[is_less, -2] = sizes[is_less], self._number
         is_there = counted[:, -3] > 0
-        return counted[is_there]
+        yield counted[is_there]
 
 
 class ValidateTactic:
@@ -173,12 +183,12 @@ class ValidateTactic:
         self.key = part.key
         self._keys = part.keys
 
-    def apply(self, rows: Rows, reads: Reads) -> Rows:
+    def apply(self, rows: Rows, reads: Reads) -> Iterator[Rows]:
         """See `Tactic`."""
         value = rows.shape[1] - 2
         for side, key in zip(self.sides, self._keys, strict=True):
             rows = weigh(rows, reads(side), np.array([*key, value], np.int32), False)
-        return rows
+        yield rows
 
 
 class DifferTactic:
@@ -191,11 +201,10 @@ class DifferTactic:
         self._place = place
         self._others = list(others)
 
-    def apply(self, rows: Rows, reads: Reads) -> Rows:
+    def apply(self, rows: Rows, reads: Reads) -> Iterator[Rows]:
         """See `Tactic`."""
         differs = (rows[:, self._others] != rows[:, [self._place]]).all(axis=1)
-        different: Rows = rows[differs]
-        return different
+        yield rows[differs]
 
 
 @dataclass(frozen=True)
@@ -224,7 +233,10 @@ class DeltaQuery:
 def delta_join_of(
     queries: Sequence[DeltaQuery], texts: tuple[int, ...], name: str
 ) -> StreamCore[Any]:
-    """Updates of a join, of the paths that lead to its changes; consolidated if on one worker."""
+    """Updates of a join, of the paths that lead to its changes.
+
+    On one worker they are consolidated, if those of a time are no more than leave together.
+    """
     if queries[0].start.batches.scope.peers == 1:
         return _in_one(queries, texts, name)
     found = [_in_steps(query, texts, name) for query in queries]
@@ -245,7 +257,8 @@ def _in_one(queries: Sequence[DeltaQuery], texts: tuple[int, ...], name: str) ->
         info.keeps_nothing()  # the arrangements do
         info.states.holds_no_texts()
         stash: Stash[list[list[Rows]]] = Stash(info, lambda: [[] for _ in arrangements])
-        return _QueriesLogic(stash, list(queries), arrangements, readers, texts, name)
+        turns = JoinTurns(info, texts, name, consolidates=True)
+        return _QueriesLogic(stash, turns, list(queries), arrangements, readers)
 
     streams = [arrangement.batches for arrangement in arrangements]
     return operator_of(streams, [PIPELINE] * len(streams), name, build)
@@ -254,71 +267,55 @@ def _in_one(queries: Sequence[DeltaQuery], texts: tuple[int, ...], name: str) ->
 class _QueriesLogic(BuiltInLogic):
     """All queries of a join, one after the other."""
 
-    __slots__ = ("_changes", "_name", "_queries", "_readers", "_stash", "_texts")
+    __slots__ = ("_changes", "_queries", "_readers", "_stash", "_turns")
 
     def __init__(
         self,
         stash: Stash[list[list[Rows]]],
+        turns: JoinTurns,
         queries: list[DeltaQuery],
         arrangements: list[Arrangement],
         readers: list[SpineReader],
-        texts: tuple[int, ...],
-        name: str,
     ) -> None:
         self._stash = stash
+        self._turns = turns
         self._queries = queries
         self._changes = {id(one): place for place, one in enumerate(arrangements)}
         self._readers = readers
-        self._texts = texts
-        self._name = name
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """Work off the times that are complete."""
-        stash, name = self._stash, self._name
+        stash, turns = self._stash, self._turns
         for number, input_ in enumerate(inputs):
             for time, batch in input_:
                 stash.at(time)[number].extend(batch)
-        for held, changes in stash:
-            found = self._joined(changes, _reads_at(held.time, self._changes, self._readers))
-            if found:
-                send_rows(outputs[0], held, consolidated(found, name), self._texts)
-            for reader in self._readers:
-                reader.finish(held.time)
+        if turns.is_under_way and not turns.take(outputs[0], self._readers):
+            return
+        while (held := stash.next_complete()) is not None:
+            changes = stash.value
+            turns.begin(held, self._joined(changes, held.time), changes)
+            if not turns.take(outputs[0], self._readers):
+                return
         for reader in self._readers:
             _let_go(reader, inputs, inputs, len(stash))
 
-    def _joined(self, changes: list[list[Rows]], reads: Reads) -> list[Rows]:
-        found = []
+    def _joined(self, changes: list[list[Rows]], time: Any) -> Iterator[Rows]:
+        reads = _reads_at(time, self._changes, self._readers)
         for query in self._queries:
             for rows in changes[self._changes[id(query.start)]]:
-                rows = _applied(query, rows, reads, self._name)
-                if len(rows):
-                    found.append(choose_words(np.ascontiguousarray(rows), query.chosen))
-        return found
+                start = negated(rows) if query.negated else rows
+                for made in _through(query.steps, 0, start, reads):
+                    yield choose_words(np.ascontiguousarray(made), query.chosen)
 
 
-def _applied(query: DeltaQuery, rows: Rows, reads: Reads, name: str) -> Rows:
-    if query.negated:
-        rows = negated(rows)
-    for step in query.steps:
-        if not len(rows):
-            break
-        rows = applied(step, rows, reads, name)
-    return rows
-
-
-def applied(step: Tactic, rows: Rows, reads: Reads, name: str) -> Rows:
-    """What a step makes of prefixes.
-
-    Raises
-    ------
-    DataError
-        If a diff is beyond 64 bits.
-    """
-    try:
-        return step.apply(rows, reads)
-    except OverflowError as error:
-        raise DataError(f"operator {name!r}: {error}") from error
+def _through(steps: Sequence[Tactic], number: int, rows: Rows, reads: Reads) -> Iterator[Rows]:
+    """What the steps from `number` on make of prefixes, by pieces."""
+    if number == len(steps):
+        yield rows
+        return
+    for made in steps[number].apply(rows, reads):
+        if len(made):
+            yield from _through(steps, number + 1, made, reads)
 
 
 def negated(rows: Rows) -> Rows:
@@ -434,7 +431,8 @@ def half_join(
         info.keeps_nothing()  # as above
         info.states.holds_no_texts()
         stash: Stash[list[Updates]] = Stash(info, list)
-        return _HalfJoinLogic(stash, step, arrangements, readers, texts, name)
+        turns = JoinTurns(info, texts, name)
+        return _HalfJoinLogic(stash, turns, step, arrangements, readers, name)
 
     streams = [stream, *(arrangement.batches for arrangement in arrangements)]
     pacts: list[Any] = [Exchange(ChosenWords(step.key)) if step.key else PIPELINE]
@@ -451,40 +449,41 @@ def operator_of(
 class _HalfJoinLogic(BuiltInLogic):
     """The logic of `half_join`."""
 
-    __slots__ = ("_name", "_places", "_readers", "_stash", "_step", "_texts")
+    __slots__ = ("_name", "_places", "_readers", "_stash", "_step", "_turns")
 
     def __init__(
         self,
         stash: Stash[list[Updates]],
+        turns: JoinTurns,
         step: Tactic,
         arrangements: list[Arrangement],
         readers: list[SpineReader],
-        texts: tuple[int, ...],
         name: str,
     ) -> None:
         self._stash = stash
+        self._turns = turns
         self._step = step
         self._places = {id(one): place for place, one in enumerate(arrangements)}
         self._readers = readers
-        self._texts = texts
         self._name = name
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """Work off the prefixes of the times of which the arrangements have all."""
-        stash = self._stash
+        stash, turns = self._stash, self._turns
         for time, batch in inputs[0]:
             stash.at(time).append(batch)
         for input_ in inputs[1:]:
             for _ in input_:
                 pass  # It is in the spine, from where it is read.
-        for held, batches in stash:
-            rows = consolidated([np.ascontiguousarray(b.rows) for b in batches], self._name)
-            if len(rows):
-                reads = _reads_at(held.time, self._places, self._readers)
-                rows = applied(self._step, rows, reads, self._name)
-                send_rows(outputs[0], held, rows, self._texts)
-            for reader in self._readers:
-                reader.finish(held.time)
+        if turns.is_under_way and not turns.take(outputs[0], self._readers):
+            return
+        while (held := stash.next_complete()) is not None:
+            parts = [np.ascontiguousarray(batch.rows) for batch in stash.value]
+            rows = consolidated(parts, self._name)
+            reads = _reads_at(held.time, self._places, self._readers)
+            turns.begin(held, _through([self._step], 0, rows, reads), [rows])
+            if not turns.take(outputs[0], self._readers):
+                return
         for reader in self._readers:
             _let_go(reader, inputs[:1], inputs, len(stash))
 

@@ -9,6 +9,8 @@ from pointstamp.dataflow.stash_core cimport StashCore
 
 cdef class _JoinLogic(BuiltInLogic):
     cdef StashCore _stash
+    cdef object _turns
+    cdef tuple _readers
     cdef SpineReader _left
     cdef SpineReader _right
     cdef Py_ssize_t _n_key
@@ -19,8 +21,12 @@ cdef class _JoinLogic(BuiltInLogic):
 
     @cython.locals(output=Output, held=Capability, one=Input, other=Input)
     cpdef run(self, list inputs, list outputs)
+    cdef list _pair(self, Output output, Capability held)
+    @cython.locals(end=cython.Py_ssize_t)
+    cdef _send(
+        self, Output output, Capability held, object changes, list kept, object recipe, list rest
+    )
     cdef _acknowledge(self, list lefts, list rights)
-    cdef _pairs(self, object changes, list kept, object recipe)
 
 
 cdef list _batches(object messages)

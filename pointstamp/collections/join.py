@@ -2,20 +2,23 @@
 
 At each complete time the changes of either side meet what there is of the other one: of the
 left what is there before the time, and of the right all up to it, so that two changes of the
-same time meet once. The diff of a pair is the product.
+same time meet once. The diff of a pair is the product. Of many pairs some leave at a time
+(`join_fuel.py`).
 
 Source: differential-dataflow `operators/join.rs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.collections import join_fuel
 from pointstamp.collections.arrange import Arrangement, send_rows
+from pointstamp.collections.join_fuel import JoinTurns
 from pointstamp.collections.spine import SpineReader
 from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.capability import Capability
@@ -24,7 +27,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.stash_core import StashCore
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError
-from pointstamp.kernels.matches import match_batches
+from pointstamp.kernels.matches import match_some
 from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
 from pointstamp.progress.operate import Interest
@@ -49,7 +52,8 @@ def join(
         capability.drop()
         info.keeps_nothing()  # the arrangements do
         info.states.holds_no_texts()
-        return _JoinLogic(StashCore(info), readers, n_key, forward, texts, name)
+        turns = JoinTurns(info, texts, name)
+        return _JoinLogic(StashCore(info), turns, readers, n_key, forward, texts, name)
 
     streams = [left.batches, right.batches]
     return operator(streams, [PIPELINE, PIPELINE], name, build, Interest.ALWAYS)
@@ -58,11 +62,23 @@ def join(
 class _JoinLogic(BuiltInLogic):
     """The logic of `join`."""
 
-    __slots__ = ("_backward", "_forward", "_left", "_n_key", "_name", "_right", "_stash", "_texts")
+    __slots__ = (
+        "_backward",
+        "_forward",
+        "_left",
+        "_n_key",
+        "_name",
+        "_readers",
+        "_right",
+        "_stash",
+        "_texts",
+        "_turns",
+    )
 
     def __init__(
         self,
         stash: StashCore,
+        turns: JoinTurns,
         readers: tuple[SpineReader, SpineReader],
         n_key: int,
         recipe: npt.NDArray[np.int32],
@@ -70,6 +86,8 @@ class _JoinLogic(BuiltInLogic):
         name: str,
     ) -> None:
         self._stash = stash
+        self._turns = turns
+        self._readers = readers
         self._left, self._right = readers
         self._n_key = n_key
         self._forward = recipe
@@ -79,24 +97,59 @@ class _JoinLogic(BuiltInLogic):
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """Pair the changes of the times that are complete."""
-        stash, output = self._stash, outputs[0]
+        stash, output, turns = self._stash, outputs[0], self._turns
         one, other = inputs[0], inputs[1]
         stash.take_from(one, 0)
         stash.take_from(other, 1)
+        if turns.is_under_way and not turns.take(output, self._readers):
+            return
         while (held := stash.next_complete()) is not None:
+            rest = None
             try:
-                lefts, rights = stash.value
-                for changes in _batches(lefts):
-                    rows = self._pairs(changes, self._right.before(held.time), self._forward)
-                    send_rows(output, held, rows, self._texts)
-                for changes in _batches(rights):
-                    rows = self._pairs(changes, self._left.through(held.time), self._backward)
-                    send_rows(output, held, rows, self._texts)
+                rest = self._pair(output, held)
+            finally:
+                if rest is None:
+                    held.drop()
+            if rest:
+                turns.begin(held, _paired(rest, self._n_key), list(stash.value))
+                if not turns.take(output, self._readers):
+                    return
+            else:
                 self._left.finish(held.time)
                 self._right.finish(held.time)
-            finally:
                 held.drop()
         self._acknowledge(one.frontier.elements, other.frontier.elements)
+
+    def _pair(self, output: Output, held: Capability) -> list[tuple[Any, ...]]:
+        """Send pairs of the time of `held`: all, or some and what is left."""
+        lefts, rights = self._stash.value
+        rest: list[tuple[Any, ...]] = []
+        for changes in _batches(lefts):
+            kept = self._right.before(held.time)
+            self._send(output, held, changes, kept, self._forward, rest)
+        for changes in _batches(rights):
+            kept = self._left.through(held.time)
+            self._send(output, held, changes, kept, self._backward, rest)
+        return rest
+
+    def _send(
+        self,
+        output: Output,
+        held: Capability,
+        changes: Rows,
+        kept: list[Rows],
+        recipe: npt.NDArray[np.int32],
+        rest: list[tuple[Any, ...]],
+    ) -> None:
+        end = 0
+        if not rest:
+            try:
+                rows, end = match_some(changes, kept, self._n_key, recipe, 0, join_fuel.FUEL)
+            except OverflowError as error:
+                raise DataError(f"operator {self._name!r}: {error}") from error
+            send_rows(output, held, rows, self._texts)
+        if end < len(changes):
+            rest.append((changes, kept, recipe, end))
 
     def _acknowledge(self, lefts: list[Any], rights: list[Any]) -> None:
         """Let go of what no change can need: each side's is needed by changes of the other side.
@@ -116,12 +169,14 @@ class _JoinLogic(BuiltInLogic):
         if not self._right.is_over:
             self._right.acknowledge(bound)
 
-    def _pairs(self, changes: Rows, kept: list[Rows], recipe: npt.NDArray[np.int32]) -> Rows:
-        try:
-            return match_batches(changes, kept, self._n_key, recipe)
-        except OverflowError as error:
-            raise DataError(f"operator {self._name!r}: {error}") from error
-
 
 def _batches(messages: Any) -> list[Rows]:
     return [rows for message in messages for rows in message]
+
+
+def _paired(rest: list[tuple[Any, ...]], n_key: int) -> Iterator[Rows]:
+    """The pairs of (changes, what they meet, recipe, where to begin), by pieces."""
+    for changes, kept, recipe, begin in rest:
+        while begin < len(changes):
+            rows, begin = match_some(changes, kept, n_key, recipe, begin, join_fuel.FUEL)
+            yield rows

@@ -14,6 +14,7 @@ from pointstamp.kernels.update_loops cimport Rows, compare, copy
 from pointstamp.kernels.update_searches cimport gallop, seek
 
 cdef extern from *:
+    Py_ssize_t PY_SSIZE_T_MAX
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
     bint __builtin_sub_overflow(int64_t, int64_t, int64_t *) noexcept nogil
     bint __builtin_mul_overflow(int64_t, int64_t, int64_t *) noexcept nogil
@@ -208,6 +209,16 @@ def list_sizes(Rows prefixes, list relations, list places):
 
 
 def extend(Rows prefixes, list relations, list places):
+    return _extend(prefixes, relations, places, 0, PY_SSIZE_T_MAX)[0]
+
+
+def extend_some(Rows prefixes, list relations, list places, Py_ssize_t begin, Py_ssize_t most):
+    return _extend(prefixes, relations, places, begin, most)
+
+
+cdef tuple _extend(
+    Rows prefixes, list relations, list places, Py_ssize_t begin, Py_ssize_t most
+):
     cdef Py_ssize_t n = prefixes.shape[0], width = prefixes.shape[1], i, r, size, least, chosen
     cdef Py_ssize_t n_made = 0, room = 0
     cdef Relations given = Relations(relations, places, width - 1, 1)
@@ -216,7 +227,10 @@ def extend(Rows prefixes, list relations, list places):
     cdef int64_t value = 0, diff, total, n_here
     cdef int status = 0
     with nogil:
-        for i in range(n):
+        for i in range(begin, n):
+            if n_made >= most:
+                break
+            begin = i + 1
             least = chosen = 0
             for r in range(given.n):
                 size = find(given.relations + r, given.batches, &prefixes[i, 0])
@@ -267,7 +281,7 @@ def extend(Rows prefixes, list relations, list places):
             fill(array, made, n_made * (width + 1))
     finally:
         free(made)
-    return array
+    return array, begin
 
 
 cdef int fill(int64_t[:, ::1] array, const int64_t *words, Py_ssize_t n) except -1:

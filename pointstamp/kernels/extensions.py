@@ -15,6 +15,7 @@ and validate are those of `dogsdogsdogs` in differential-dataflow, here one loop
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ Ints = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32]
 
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+_ALL = 1 << 62
 
 
 @kernel("extension_loops")
@@ -84,9 +86,38 @@ def extend(prefixes: Rows, relations: list[list[Rows]], places: list[Places]) ->
     >>> extend(np.array([[1, 2, -1]]), [[edges], [edges]], both).tolist()
     [[1, 2, 3, -1]]
     """
+    plain: Any = extend_some
+    rows: Rows = plain.plain(prefixes, relations, places, 0, _ALL)[0]
+    return rows
+
+
+@kernel("extension_loops")
+def extend_some(
+    prefixes: Rows, relations: list[list[Rows]], places: list[Places], begin: int, most: int
+) -> tuple[Rows, int]:
+    """Extend prefixes from the row `begin` on, until `most` or more are made.
+
+    Other arguments, what is made and errors are those of `extend`. A prefix is extended by all of
+    its values in one call.
+
+    Returns
+    -------
+    made : int64[p, w + 2]
+    end : int
+        Where to begin next; `n` if that was all.
+
+    >>> edges = np.array([[1, 2, 1], [1, 3, 1], [2, 3, 1]])
+    >>> prefixes, at = np.array([[1, 1], [2, 1]]), [np.array([0], np.int32)]
+    >>> made, end = extend_some(prefixes, [[edges]], at, 0, 1)
+    >>> made.tolist(), end
+    ([[1, 2, 1], [1, 3, 1]], 1)
+    """
     totals = [_totals(batches) for batches in relations]
-    made = []
-    for *words, diff in prefixes.tolist():
+    made: list[list[int]] = []
+    for *words, diff in prefixes[begin:].tolist():
+        if len(made) >= most:
+            break
+        begin += 1
         lists = [
             total.get(tuple(words[place] for place in at.tolist()), {})
             for total, at in zip(totals, places, strict=True)
@@ -96,7 +127,7 @@ def extend(prefixes: Rows, relations: list[list[Rows]], places: list[Places]) ->
             for values in lists:
                 product = _checked(product * values[value], "product")
             made.append([*words, value, product])
-    return np.array(made, np.int64).reshape(len(made), prefixes.shape[1] + 1)
+    return np.array(made, np.int64).reshape(len(made), prefixes.shape[1] + 1), begin
 
 
 @kernel("extension_loops")

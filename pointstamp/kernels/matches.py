@@ -7,8 +7,9 @@ Source: differential-dataflow `operators/join.rs` and `trace/cursor`.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from pointstamp.kernels.forms import kernel
 
 Ints = npt.NDArray[np.int64]
 Recipe = npt.NDArray[np.int32]
+
+_ALL = 1 << 62
 
 
 @kernel("update_loops")
@@ -47,17 +50,63 @@ def match_batches(changes: Rows, batches: list[Rows], n_key: int, recipe: Recipe
     >>> match_batches(ages, [towns, np.array([[2, 8, -1]])], 1, np.array([0, 1, ~1], np.int32))
     array([[ 2, 50,  7,  3]])
     """
-    by_key = defaultdict(list)
+    plain: Any = match_some
+    pairs: Rows = plain.plain(changes, batches, n_key, recipe, 0, _ALL)[0]
+    return pairs
+
+
+@kernel("update_loops")
+def match_some(
+    changes: Rows, batches: list[Rows], n_key: int, recipe: Recipe, begin: int, most: int
+) -> tuple[Rows, int]:
+    """Pair rows of `changes` from the row `begin` on, until some `most` pairs are made.
+
+    Arguments and pairs are those of `match_batches`; those of all calls are its pairs, and of a
+    key that many changes have in another order.
+
+    Parameters
+    ----------
+    begin : int
+    most : int
+        At least 1. Of a key that several batches have, records are counted in each. A row's
+        pairs are made in one call, however many, and never more than twice `most` of several.
+
+    Returns
+    -------
+    pairs : int64[p, r + 1]
+    end : int
+        Where to begin next; `n` if that was all.
+
+    >>> ages, towns = np.array([[1, 40, 1], [2, 50, 1]]), np.array([[1, 7, 1], [2, 8, 1]])
+    >>> match_some(ages, [towns], 1, np.array([1, ~1], np.int32), 0, 1)
+    (array([[40,  7,  1]]), 1)
+    """
+    by_key, sizes = defaultdict(list), Counter[tuple[int, ...]]()
     for row in consolidate_all(batches).tolist() if batches else []:
         by_key[tuple(row[:n_key])].append(row)
-    pairs = [
-        [*(row[k] if k >= 0 else other[~k] for k in recipe.tolist()), row[-1] * other[-1]]
-        for row in changes.tolist()
-        for other in by_key.get(tuple(row[:n_key]), ())
-    ]
+    for batch in batches:
+        sizes.update(tuple(row[:n_key]) for row in batch.tolist())
+    rows, pairs, made = changes.tolist(), [], 0
+    while begin < len(rows) and made < most:
+        key = tuple(rows[begin][:n_key])
+        end, size = begin + 1, sizes[key]
+        while end < len(rows) and tuple(rows[end][:n_key]) == key:
+            end += 1
+        some = max(most // size, 1) if size else end - begin
+        is_split = end - begin > some
+        end = min(end, begin + some)
+        made += (end - begin) * size
+        pairs += [
+            [*(row[k] if k >= 0 else other[~k] for k in recipe.tolist()), row[-1] * other[-1]]
+            for other in by_key.get(key, ())
+            for row in rows[begin:end]
+        ]
+        begin = end
+        if is_split:
+            break
     if any(not -(1 << 63) <= pair[-1] < 1 << 63 for pair in pairs):
         raise OverflowError("the product of the diffs of two records is beyond 64 bits")
-    return np.array(pairs, np.int64).reshape(len(pairs), len(recipe) + 1)
+    return np.array(pairs, np.int64).reshape(len(pairs), len(recipe) + 1), begin
 
 
 @kernel("update_loops")

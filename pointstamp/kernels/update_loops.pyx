@@ -22,6 +22,7 @@ from pointstamp.kernels.update_searches cimport (
 from pointstamp.kernels.update_sorts cimport FEW, either, insert_sorted, sort_rows, sum_sorted
 
 cdef extern from *:
+    Py_ssize_t PY_SSIZE_T_MAX
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
     bint __builtin_mul_overflow(int64_t, int64_t, int64_t *) noexcept nogil
 
@@ -265,6 +266,16 @@ cdef struct Run:
 
 
 def match_batches(given, list batches, int n_key, recipe):
+    return _match(given, batches, n_key, recipe, 0, PY_SSIZE_T_MAX)[0]
+
+
+def match_some(given, list batches, int n_key, recipe, Py_ssize_t begin, Py_ssize_t most):
+    return _match(given, batches, n_key, recipe, begin, most)
+
+
+cdef tuple _match(
+    given, list batches, int n_key, recipe, Py_ssize_t begin, Py_ssize_t most
+):
     cdef Searched sides[MOST_BATCHES]
     cdef Py_ssize_t at[MOST_BATCHES]
     cdef Py_ssize_t places[MOST_BATCHES * BLOCK]
@@ -274,7 +285,7 @@ def match_batches(given, list batches, int n_key, recipe):
     look_at_places(recipe, &words)
     cdef Py_ssize_t n = changes.n, width = changes.width, n_words = words.n
     cdef Py_ssize_t n_batches = 0, batch_width = 0, n_runs = 0, room = 0, total = 0, n_pairs = 0
-    cdef Py_ssize_t begin = 0, end, first, b, block = 0, block_end = 0
+    cdef Py_ssize_t end, first, b, block = 0, block_end = begin, group, n_before
     cdef Run *runs = NULL
     cdef Run *larger
     cdef const int64_t *key
@@ -294,9 +305,9 @@ def match_batches(given, list batches, int n_key, recipe):
             batch_width = batch.width
             n_batches += 1
     if not n or not n_batches:
-        return np.empty((0, n_words + 1), np.int64)
+        return np.empty((0, n_words + 1), np.int64), n
     with nogil:
-        while begin < n:
+        while begin < n and total < most:
             key = changes.rows + begin * width
             if begin >= block_end:
                 block, block_end = begin, min(begin + BLOCK, n)
@@ -311,6 +322,8 @@ def match_batches(given, list batches, int n_key, recipe):
                     status = -1
                     break
                 runs = larger
+            group = 0
+            n_before = n_runs
             for b in range(n_batches):
                 first = seek_ahead(&sides[b], at[b], key, n_key, begin - block)
                 at[b] = first
@@ -325,8 +338,17 @@ def match_batches(given, list batches, int n_key, recipe):
                     runs[n_runs].batch = b
                     runs[n_runs].first = first
                     runs[n_runs].last = at[b]
-                    total += (end - begin) * (at[b] - first)
+                    group += at[b] - first
                     n_runs += 1
+            if group and end - begin > max(most // group, 1):
+                # Of a key that many changes have, as many as are wanted, and no other key.
+                end = begin + max(most // group, 1)
+                for b in range(n_before, n_runs):
+                    runs[b].end = end
+                total += (end - begin) * group
+                begin = end
+                break
+            total += (end - begin) * group
             begin = end
     if status < 0:
         free(runs)
@@ -350,7 +372,7 @@ def match_batches(given, list batches, int n_key, recipe):
         refuse_sum()
     if n_pairs == -2:
         raise OverflowError("the product of the diffs of two records is beyond 64 bits")
-    return array if n_pairs == total else array[:n_pairs]
+    return (array if n_pairs == total else array[:n_pairs]), begin
 
 
 cdef Py_ssize_t pair_runs(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pointstamp as ps
-from pointstamp.collections import batch_merges, order
+from pointstamp.collections import aggregate, batch_merges, join_fuel, order
 from pointstamp.collections.view import View
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_order import TextOrder
@@ -20,6 +20,13 @@ from tests.collections.running import run_epochs, set_limits_of_loops
 
 MERGES = [(4, 4_096, 64), (1, 0, 1), (4, 0, 1), (0, 4, 1)]
 """Fuel, what is merged at once, and after how many updates: the defaults, and small ones."""
+
+PIECES = [
+    (join_fuel.FUEL, aggregate.MANY_PARTS, aggregate.MANY_ROWS),
+    (1, 2, 1),
+    (7, 3, 10),
+]
+"""How much a join makes at a time, and in how many parts how much waits as it is."""
 
 
 def check_view(program: Program, memory_limit: int | None = None) -> None:
@@ -65,7 +72,10 @@ def limits_of(program: Program) -> Iterator[None]:
     ahead, feedback.AHEAD = feedback.AHEAD, 1 if is_small else 100
     set_limits_of_loops(bool(is_small))
     try:
-        with merging(MERGES[len(program.steps) % len(MERGES)]):
+        with (
+            merging(MERGES[len(program.steps) % len(MERGES)]),
+            in_pieces(PIECES[len(program.steps) % len(PIECES)]),
+        ):
             yield
     finally:
         feedback.AHEAD = ahead
@@ -79,6 +89,16 @@ def merging(limits: tuple[int, int, int]) -> Iterator[None]:
         yield
     finally:
         batch_merges.FUEL, batch_merges.AT_ONCE, batch_merges.LUMP = MERGES[0]
+
+
+@contextmanager
+def in_pieces(limits: tuple[int, int, int]) -> Iterator[None]:
+    """Have what joins make leave, and be put together, by pieces: one of `PIECES`."""
+    join_fuel.FUEL, aggregate.MANY_PARTS, aggregate.MANY_ROWS = limits
+    try:
+        yield
+    finally:
+        join_fuel.FUEL, aggregate.MANY_PARTS, aggregate.MANY_ROWS = PIECES[0]
 
 
 def _run(worker: ps.Worker, program: Program, at_a_time: int) -> list[tuple[Any, int, int]]:

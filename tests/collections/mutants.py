@@ -24,18 +24,18 @@ MUTANTS = [
         [
             (
                 "Two changes of one time do not meet.",
-                "self._left.through(held.time), self._backward",
-                "self._left.before(held.time), self._backward",
+                "kept = self._left.through(held.time)",
+                "kept = self._left.before(held.time)",
             ),
             (
                 "Two changes of one time meet twice.",
-                "self._right.before(held.time), self._forward",
-                "self._right.through(held.time), self._forward",
+                "kept = self._right.before(held.time)",
+                "kept = self._right.through(held.time)",
             ),
             (
                 "The right side looks into the left one by the recipe of the other.",
-                "self._left.through(held.time), self._backward",
-                "self._left.through(held.time), self._forward",
+                "self._send(output, held, changes, kept, self._backward, rest)",
+                "self._send(output, held, changes, kept, self._forward, rest)",
             ),
         ],
     ),
@@ -48,6 +48,49 @@ MUTANTS = [
                 "if none_wait and not rights:",
                 "if not rights:",
                 8,
+            ),
+        ],
+    ),
+    *_of(
+        "collections.join",
+        by_views,
+        [
+            (
+                "What is left of the pairs begins with the first change again.",
+                "rest.append((changes, kept, recipe, end))",
+                "rest.append((changes, kept, recipe, 0))",
+            ),
+            (
+                "Behind the changes of which pairs are left those of the other side are forgotten.",
+                "if end < len(changes):",
+                "if 0 < end < len(changes):",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.join_fuel",
+        by_views,
+        [
+            (
+                "A time is over with its first pieces.",
+                "                    is_over = False\n",
+                "                    is_over = True\n",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.aggregate",
+        by_workers,
+        [
+            (
+                "What was put together waits beside what it is made of.",
+                "waiting[:] = [Updates(rows, first.texts)]",
+                "waiting[:0] = [Updates(rows, first.texts)]",
+            ),
+            (
+                "Of what is put together the first part is left out.",
+                "rows = consolidated([batch.rows for batch in waiting], self._name)",
+                "rows = consolidated([batch.rows for batch in waiting[1:]], self._name)",
             ),
         ],
     ),

@@ -124,6 +124,22 @@ SHARED_MUTANTS = [
                 "rows = weigh(rows, reads(side), np.array([*key, value], np.int32), False)",
                 "rows = rows.copy()",
             ),
+            (
+                "Only the first pieces of what is looked up go on.",
+                "while begin < len(by_key):",
+                "if begin < len(by_key):",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.join_fuel",
+        by_joins,
+        [
+            (
+                "A time is over for readers while pieces of it are to come.",
+                "self._activate()",
+                "self._activate(), [reader.finish(held.time) for reader in readers]",
+            ),
         ],
     ),
     *planted_in(
@@ -132,13 +148,18 @@ SHARED_MUTANTS = [
         [
             (
                 "An edge that must be absent comes, and matches come with it.",
-                "    if query.negated:\n        rows = negated(rows)",
-                "    if False:\n        rows = negated(rows)",
+                "start = negated(rows) if query.negated else rows",
+                "start = rows",
             ),
             (
                 "On several workers an absent edge counts as a present one.",
                 "return Updates(negated(rows) if query.negated else rows, own)",
                 "return Updates(rows, own)",
+            ),
+            (
+                "Only the first of many extensions go on.",
+                "while begin < len(rows):",
+                "if begin < len(rows):",
             ),
             (
                 "Vertices differ in all places.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import tracemalloc
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -417,7 +418,7 @@ def test_many_epochs_ahead_cost_no_more_each() -> None:
     from pointstamp.collections import join as module
 
     counts = []
-    original = module.match_batches
+    original = module.match_some
 
     def counted(changes: Any, batches: Any, *rest: Any) -> Any:
         counts.append(len(batches))
@@ -435,11 +436,11 @@ def test_many_epochs_ahead_cost_no_more_each() -> None:
         b.close()
         worker.run()
 
-    module.match_batches = counted
+    module.match_some = counted
     try:
         ps.execute(main)
     finally:
-        module.match_batches = original
+        module.match_some = original
     assert 400 < sum(counts) < 400 * 2 * 10
 
 
@@ -459,3 +460,27 @@ def test_many_epochs_ahead_cost_no_more_each() -> None:
 def test_what_is_no_column_yet_is_not_compared_in_silence(make: Any, hint: str) -> None:
     with pytest.raises(BuildError, match=f"is no column to compute with: .*{hint}"):
         make()
+
+
+@pytest.mark.parametrize("joined", ["join", "motifs"])
+def test_what_a_join_makes_is_never_in_memory_as_a_whole(joined: str) -> None:
+    """Pairs of one key, and paths through one vertex: 96 MB and more, of which the sum is kept."""
+    n = 2_000
+
+    def build(edges: ps.Collection) -> ps.Collection:
+        if joined == "motifs":
+            return ps.motifs(edges, "(a)-[]->(b); (b)-[]->(c)").agg(n=ps.count())
+        begin, go_on = edges.filter(col("dst") == 0), edges.filter(col("src") == 0)
+        begin, go_on = begin.rename({"dst": "at"}), go_on.rename({"src": "at"})
+        return begin.join(go_on, on="at").agg(n=ps.count())
+
+    view = ps.View(lambda scope, edges: build(edges), edges="src long, dst long")
+    edges = [(-k, 0) for k in range(1, n + 1)] + [(0, k) for k in range(1, n + 1)]
+    view.insert("edges", edges)
+    tracemalloc.start()
+    try:
+        assert (((n * n,), 1)) in view.advance()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 << 20

@@ -72,6 +72,23 @@ def test_a_prefix_gets_the_values_that_all_relations_have(form, call):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@given(calls(1), st.sampled_from([1, 2, 9]))
+def test_some_prefixes_at_a_time_are_extended_as_all_together(form, call, most):
+    prefixes, relations, places = call
+    whole = extensions.extend(prefixes, relations, places).tolist()
+    found, begin = [], 0
+    while begin < len(prefixes):
+        made, end = form_of(extensions.extend_some, form)(prefixes, relations, places, begin, most)
+        assert begin < end <= len(prefixes)
+        last = extensions.extend(prefixes[end - 1 : end], relations, places)
+        assert len(made) < most + len(last)
+        assert len(made) >= most or end == len(prefixes)
+        found += made.tolist()
+        begin = end
+    assert found == whole
+
+
+@pytest.mark.parametrize("form", FORMS)
 @given(calls(1))
 def test_the_size_is_that_of_the_shortest_list(form, call):
     prefixes, relations, places = call

@@ -186,6 +186,31 @@ def test_matches_are_of_records_that_are_there_in_all_batches_together(form, dat
 
 
 @pytest.mark.parametrize("form", FORMS)
+@given(data=st.data(), most=st.sampled_from([1, 2, 5, 40]))
+def test_some_matches_at_a_time_are_all_together(form, data, most):
+    n_key = data.draw(st.integers(1, 2))
+    changes = consolidation.consolidate(data.draw(rows_of(n_key + 1)))
+    batches = [
+        consolidation.consolidate(rows)
+        for rows in data.draw(st.lists(rows_of(n_key + 2, max_size=20), max_size=4))
+    ]
+    recipe = np.array([0, n_key, ~n_key], np.int32)
+    whole = matches.match_batches(changes, batches, n_key, recipe).tolist()
+    sizes = Counter(tuple(row[:n_key]) for batch in batches for row in batch.tolist())
+    largest = max(sizes.values(), default=0)
+    found, begin = [], 0
+    while begin < len(changes):
+        rows, end = form_of(matches.match_some, form)(changes, batches, n_key, recipe, begin, most)
+        twin, end_of_twin = matches.match_some.plain(changes, batches, n_key, recipe, begin, most)
+        assert (rows.tolist(), end) == (twin.tolist(), end_of_twin)
+        assert begin < end <= len(changes)
+        assert len(rows) <= most + max(most, largest)
+        found += rows.tolist()
+        begin = end
+    assert sorted(found) == sorted(whole)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_records_that_cancel_in_two_batches_make_no_pairs(form):
     change = np.array([[7, 1, 1]])
     batches = [np.array([[7, 5, 1], [7, 6, 2]]), np.array([[7, 5, -1], [7, 6, 1]])]
