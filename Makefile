@@ -19,10 +19,10 @@ EDGES ?=
 WORKERS ?= 2
 RUN_ARGS ?=
 
-# Passed to pytest by `make test` and `make soak`. Four processes, which begin with the largest
+# Passed to pytest by `make test` and `make soak`. Five processes, which begin with the largest
 # groups: the tests that share a Spark session, those of a cluster, those that start a session
 # each. On two cores, as tests wait for half of their time.
-PYTEST_ARGS ?= -n 4 --dist loadgroup
+PYTEST_ARGS ?= -n 5 --dist loadgroup
 
 # The tests start Python some hundreds of times, and each would compile every module that it
 # imports: some images forbid it to keep what it compiled.

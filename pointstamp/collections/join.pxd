@@ -10,6 +10,7 @@ from pointstamp.dataflow.stash_core cimport StashCore
 cdef class _JoinLogic(BuiltInLogic):
     cdef StashCore _stash
     cdef object _turns
+    cdef bint _is_under_way
     cdef tuple _readers
     cdef SpineReader _left
     cdef SpineReader _right

@@ -65,6 +65,7 @@ class _JoinLogic(BuiltInLogic):
     __slots__ = (
         "_backward",
         "_forward",
+        "_is_under_way",
         "_left",
         "_n_key",
         "_name",
@@ -87,6 +88,7 @@ class _JoinLogic(BuiltInLogic):
     ) -> None:
         self._stash = stash
         self._turns = turns
+        self._is_under_way = False
         self._readers = readers
         self._left, self._right = readers
         self._n_key = n_key
@@ -101,8 +103,10 @@ class _JoinLogic(BuiltInLogic):
         one, other = inputs[0], inputs[1]
         stash.take_from(one, 0)
         stash.take_from(other, 1)
-        if turns.is_under_way and not turns.take(output, self._readers):
-            return
+        if self._is_under_way:
+            if not turns.take(output, self._readers):
+                return
+            self._is_under_way = False
         while (held := stash.next_complete()) is not None:
             rest = None
             try:
@@ -113,6 +117,7 @@ class _JoinLogic(BuiltInLogic):
             if rest:
                 turns.begin(held, _paired(rest, self._n_key), list(stash.value))
                 if not turns.take(output, self._readers):
+                    self._is_under_way = True
                     return
             else:
                 self._left.finish(held.time)

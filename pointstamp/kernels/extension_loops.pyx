@@ -13,6 +13,9 @@ import numpy as np
 from pointstamp.kernels.update_loops cimport Rows, compare, copy
 from pointstamp.kernels.update_searches cimport gallop, seek
 
+# Not looked up in each call.
+cdef object empty = np.empty, int64 = np.dtype("int64")
+
 cdef extern from *:
     Py_ssize_t PY_SSIZE_T_MAX
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
@@ -197,7 +200,7 @@ cdef inline int next_value(Relation *relation, int64_t *value, int64_t *sum) noe
 def list_sizes(Rows prefixes, list relations, list places):
     cdef Py_ssize_t n = prefixes.shape[0], i, r, size
     cdef Relations given = Relations(relations, places, prefixes.shape[1] - 1, 1)
-    array = np.empty(n, np.int64)
+    array = empty(n, int64)
     cdef int64_t[::1] sizes = array
     with nogil:
         for i in range(n):
@@ -276,7 +279,7 @@ cdef tuple _extend(
                 break
     try:
         check(status)
-        array = np.empty((n_made, width + 1), np.int64)
+        array = empty((n_made, width + 1), int64)
         if n_made:
             fill(array, made, n_made * (width + 1))
     finally:
@@ -295,7 +298,7 @@ def weigh(Rows prefixes, list batches, const int32_t[::1] places, bint absent):
     cdef int64_t total, diff = 0
     cdef int status = 0
     cdef Batch *batch
-    array = np.empty((n, width), np.int64)
+    array = empty((n, width), int64)
     cdef int64_t[:, ::1] made = array
     with nogil:
         for i in range(n):

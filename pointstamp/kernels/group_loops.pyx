@@ -14,6 +14,9 @@ from pointstamp.kernels.update_loops cimport (
 )
 from pointstamp.kernels.update_searches cimport seek
 
+# Not looked up in each call.
+cdef object empty = np.empty, int64 = np.dtype("int64")
+
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
     void __builtin_prefetch(const void *) noexcept nogil
@@ -142,7 +145,7 @@ cdef class GroupSums:
                 if self.plan[place * PLAN] == FIRST:
                     self.look(place, values[n_first])
                     n_first += 1
-        array = np.empty((2 * self.n_touched, self.answer_width), np.int64)
+        array = empty((2 * self.n_touched, self.answer_width), int64)
         if status == 0 and self.n_touched:
             look_at(array, &part)
             place = self.answer_touched(<int64_t *>part.rows)
@@ -157,7 +160,7 @@ cdef class GroupSums:
         cdef int64_t *row
         if self.forget_empty() < 0:
             raise MemoryError
-        array = np.empty((self.n, self.n_key + self.n_state), np.int64)
+        array = empty((self.n, self.n_key + self.n_state), int64)
         cdef int64_t[:, ::1] into = array
         for group in range(self.n):
             row = self.kept + group * self.width
@@ -381,7 +384,7 @@ cdef class GroupSums:
             view = values[b]
             data[b] = &view[0, 0] if view.shape[0] else NULL
             size[b] = view.shape[0]
-        row_array = np.empty(width, np.int64)
+        row_array = empty(width, int64)
         cdef int64_t[::1] row = row_array
         with nogil:
             for i in range(self.n_touched):
@@ -501,7 +504,7 @@ cdef class GroupSums:
 
 def hash_words(Rows rows, int n_key):
     cdef Py_ssize_t i, n = rows.shape[0]
-    array = np.empty(n, np.uint64)
+    array = empty(n, np.uint64)
     cdef uint64_t[::1] hashes = array
     with nogil:
         for i in range(n):
@@ -529,7 +532,7 @@ def split_rows(rows, int n_key, Py_ssize_t n_parts):
                 part_of[i] = p
                 counts[p] += 1
         for p in range(n_parts):
-            array = np.empty((counts[p], table.width), np.int64)
+            array = empty((counts[p], table.width), int64)
             look_at(array, &part)
             targets[p] = <int64_t *>part.rows
             parts.append(array)

@@ -351,7 +351,7 @@ def advance_times(Rows rows, list frontier):
     cdef Py_ssize_t i = 0, start, kept = 0, j, k, f
     cdef int64_t word
     cdef bint overflows = False
-    array = np.empty((n, width), np.int64)
+    array = empty((n, width), int64)
     cdef int64_t[:, ::1] found = array
     cdef int64_t *row
     with nogil:

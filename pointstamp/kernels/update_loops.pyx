@@ -21,6 +21,9 @@ from pointstamp.kernels.update_searches cimport (
 )
 from pointstamp.kernels.update_sorts cimport FEW, either, insert_sorted, sort_rows, sum_sorted
 
+# Not looked up in each call.
+cdef object empty = np.empty, int64 = np.dtype("int64")
+
 cdef extern from *:
     Py_ssize_t PY_SSIZE_T_MAX
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
@@ -53,7 +56,7 @@ def consolidate_all(list parts):
         width = part.width
         n += part.n
         at += 1
-    array = np.empty((n, width), np.int64)
+    array = empty((n, width), int64)
     if not n:
         return array
     look_at(array, &part)
@@ -67,7 +70,7 @@ def consolidate_all(list parts):
         insert_sorted(first, n, width)
         n_kept = sum_sorted(first, n, width)
     else:
-        spare = np.empty((n, width), np.int64)
+        spare = empty((n, width), int64)
         look_at(spare, &part)
         second = <int64_t *>part.rows
         with nogil:
@@ -88,7 +91,7 @@ def choose_words(rows, places):
     cdef int64_t *to
     look_at(rows, &given)
     look_at_places(places, &chosen)
-    array = np.empty((given.n, chosen.n + 1), np.int64)
+    array = empty((given.n, chosen.n + 1), int64)
     look_at(array, &made)
     with nogil:
         for i in range(given.n):
@@ -102,7 +105,7 @@ def choose_words(rows, places):
 
 def values_by_key(Rows rows, int n_key, int value, int flag, int64_t mask):
     cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1], i, k, n_there = 0
-    array = np.empty((n, n_key + 2), np.int64)
+    array = empty((n, n_key + 2), int64)
     cdef int64_t[:, ::1] chosen = array
     with nogil:
         for i in range(n):
@@ -210,7 +213,7 @@ def merge(left, right):
     look_at(left, &one)
     look_at(right, &other)
     check_width(one.width, other.width)
-    array = np.empty((one.n + other.n, one.width), np.int64)
+    array = empty((one.n + other.n, one.width), int64)
     look_at(array, &whole)
     with nogil:
         overflows = merge_rows(&one, &other, <int64_t *>whole.rows, at, one.n + other.n)
@@ -305,7 +308,7 @@ cdef tuple _match(
             batch_width = batch.width
             n_batches += 1
     if not n or not n_batches:
-        return np.empty((0, n_words + 1), np.int64), n
+        return empty((0, n_words + 1), int64), n
     with nogil:
         while begin < n and total < most:
             key = changes.rows + begin * width
@@ -353,7 +356,7 @@ cdef tuple _match(
     if status < 0:
         free(runs)
         raise MemoryError
-    array = np.empty((total, n_words + 1), np.int64)
+    array = empty((total, n_words + 1), int64)
     look_at(array, &batch)
     cdef Py_ssize_t run = 0, next_
     if total:
@@ -488,14 +491,14 @@ def read_groups(batches, Rows keys, Rows starts, int64_t most):
         data[b] = &view[0, 0]
         size[b] = view.shape[0]
         width = view.shape[1]
-    ends_array = np.zeros(n_keys, np.int64)
+    ends_array = np.zeros(n_keys, int64)
     if n_batches == 0:
-        return np.empty((0, n_key + n_start + 1), np.int64), ends_array
+        return empty((0, n_key + n_start + 1), int64), ends_array
     cdef int64_t[::1] ends = ends_array
-    prefix_array = np.empty(n_key + n_start, np.int64)
+    prefix_array = empty(n_key + n_start, int64)
     cdef int64_t[::1] prefix = prefix_array
     capacity = 2 * n_keys + 8
-    array = np.empty((capacity, width), np.int64)
+    array = empty((capacity, width), int64)
     cdef int64_t[:, ::1] rows = array
     cdef Py_ssize_t spare
     for i in range(n_keys):
@@ -508,7 +511,7 @@ def read_groups(batches, Rows keys, Rows starts, int64_t most):
         while found < most:
             if n_rows == capacity:
                 capacity *= 2
-                grown = np.empty((capacity, width), np.int64)
+                grown = empty((capacity, width), int64)
                 grown[:n_rows] = array
                 array = grown
                 rows = array
