@@ -35,7 +35,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.kernels.consolidation import choose_words, consolidate
+from pointstamp.kernels.consolidation import choose_words, consolidate, merge
 from pointstamp.kernels.extensions import extend_some, list_sizes, weigh
 from pointstamp.kernels.matches import match_some
 from pointstamp.operators.generic import operator
@@ -300,7 +300,8 @@ class _QueriesLogic(BuiltInLogic):
             _let_go(reader, inputs, inputs, len(stash))
 
     def _joined(self, changes: list[list[Rows]], time: Any) -> Iterator[Rows]:
-        reads = _reads_at(time, self._changes, self._readers)
+        n = sum(len(rows) for batches in changes for rows in batches)
+        reads = _reads_at(time, self._changes, self._readers, n)
         for query in self._queries:
             for rows in changes[self._changes[id(query.start)]]:
                 start = negated(rows) if query.negated else rows
@@ -325,18 +326,42 @@ def negated(rows: Rows) -> Rows:
     return rows
 
 
-def _reads_at(time: Any, places: dict[int, int], readers: list[SpineReader]) -> Reads:
-    """What sides have at a time, each asked for once."""
+MANY, SMALL = 100, 64
+"""From so many prefixes on, batches of at most so many times as many rows are read as one."""
+
+
+def _reads_at(time: Any, places: dict[int, int], readers: list[SpineReader], n: int) -> Reads:
+    """What sides have at a time, each asked for once.
+
+    n : of how many prefixes; if they are many, small batches are merged for them
+    """
     known: dict[tuple[int, bool], list[Rows]] = {}
 
     def reads(side: HalfSide) -> list[Rows]:
         asked = id(side.arrangement), side.through
         if asked not in known:
             reader = readers[places[asked[0]]]
-            known[asked] = reader.through(time) if side.through else reader.before(time)
+            batches = reader.through(time) if side.through else reader.before(time)
+            known[asked] = _as_fewer(batches, SMALL * n) if n >= MANY else batches
         return known[asked]
 
     return reads
+
+
+def _as_fewer(batches: list[Rows], small: int) -> list[Rows]:
+    """The same with the last ones, of at most `small` rows each, merged: each is looked into.
+
+    Batches are the smaller the newer they are, so that a row is moved about twice.
+    """
+    at = len(batches)
+    while at and len(batches[at - 1]) <= small:
+        at -= 1
+    if len(batches) - at < 2:
+        return batches
+    merged = batches[-1]
+    for rows in reversed(batches[at:-1]):
+        merged = merge(rows, merged)
+    return [*batches[:at], merged]
 
 
 def _let_go(
@@ -480,7 +505,7 @@ class _HalfJoinLogic(BuiltInLogic):
         while (held := stash.next_complete()) is not None:
             parts = [np.ascontiguousarray(batch.rows) for batch in stash.value]
             rows = consolidated(parts, self._name)
-            reads = _reads_at(held.time, self._places, self._readers)
+            reads = _reads_at(held.time, self._places, self._readers, len(rows))
             turns.begin(held, _through([self._step], 0, rows, reads), [rows])
             if not turns.take(outputs[0], self._readers):
                 return

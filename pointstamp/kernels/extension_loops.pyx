@@ -5,13 +5,21 @@ What each function does, and of which shapes, is said by its plain twin, of the 
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 import numpy as np
 
 from pointstamp.kernels.update_loops cimport Rows, compare, copy
-from pointstamp.kernels.update_searches cimport gallop, seek
+from pointstamp.kernels.update_searches cimport (
+    BLOCK,
+    Searched,
+    begin_search,
+    gallop,
+    look_ahead,
+    seek,
+    seek_ahead,
+)
 
 # Not looked up in each call.
 cdef object empty = np.empty, int64 = np.dtype("int64")
@@ -26,6 +34,7 @@ cdef enum:
     NO_MEMORY = -1
     SUM_OVERFLOW = -2
     PRODUCT_OVERFLOW = -3
+    MANY = 16  # so many prefixes are looked for together
 
 cdef struct Batch:
     # Rows of a relation, and where those of the present prefix begin, go on and end.
@@ -47,6 +56,10 @@ cdef struct Relation:
     const int32_t *places
     int64_t *key  # of the present prefix
     bint is_known  # whether there was one before
+    # Where `BLOCK` prefixes are looked for together: its batches, and which of the distinct first
+    # words each prefix has.
+    Searched *sides
+    unsigned char *numbers
 
 
 cdef class Relations:
@@ -56,10 +69,16 @@ cdef class Relations:
     cdef Batch *batches
     cdef Batch **there
     cdef int64_t *keys
+    cdef Searched *sides
+    cdef Py_ssize_t *found
+    cdef unsigned char *numbers
     cdef Py_ssize_t n
     cdef list kept
 
-    def __cinit__(self, list relations, list places, Py_ssize_t n_words, Py_ssize_t n_values):
+    def __cinit__(
+        self, list relations, list places, Py_ssize_t n_words, Py_ssize_t n_values,
+        Py_ssize_t n_prefixes,
+    ):
         cdef Py_ssize_t n_batches = 0, n_keys = 0, r = 0, b = 0, k
         cdef Rows rows
         cdef const int32_t[::1] at
@@ -79,6 +98,12 @@ cdef class Relations:
             self.keys == NULL
         ):
             raise MemoryError
+        if n_prefixes >= MANY:
+            self.sides = <Searched *>calloc(n_batches + 1, sizeof(Searched))
+            self.found = <Py_ssize_t *>malloc((n_batches + 1) * BLOCK * sizeof(Py_ssize_t))
+            self.numbers = <unsigned char *>malloc(self.n * BLOCK)
+            if self.sides == NULL or self.found == NULL or self.numbers == NULL:
+                raise MemoryError
         n_keys = 0
         for r in range(self.n):
             at = places[r]
@@ -88,6 +113,9 @@ cdef class Relations:
             self.relations[r].places = &at[0] if at.shape[0] else NULL
             self.relations[r].key = self.keys + n_keys
             n_keys += at.shape[0]
+            if self.sides != NULL and at.shape[0]:
+                self.relations[r].sides = self.sides + b
+                self.relations[r].numbers = self.numbers + r * BLOCK
             for k in range(at.shape[0]):
                 if not 0 <= at[k] < n_words:
                     raise ValueError(f"place {at[k]} of prefixes of {n_words} words")
@@ -102,6 +130,11 @@ cdef class Relations:
                     self.batches[b].rows = &rows[0, 0]
                     self.batches[b].n = rows.shape[0]
                     self.batches[b].width = rows.shape[1]
+                    if self.sides != NULL:
+                        begin_search(
+                            self.sides + b, &rows[0, 0], rows.shape[0], rows.shape[1], n_prefixes,
+                            self.found + b * BLOCK,
+                        )
                     b += 1
             self.relations[r].last = b
 
@@ -110,10 +143,41 @@ cdef class Relations:
         free(self.batches)
         free(self.there)
         free(self.keys)
+        free(self.sides)
+        free(self.found)
+        free(self.numbers)
 
 
-cdef Py_ssize_t find(Relation *relation, Batch *batches, const int64_t *prefix) noexcept nogil:
-    """Find the rows of a prefix in all batches of a relation; how many there are."""
+cdef inline void look(
+    Relation *relations, Py_ssize_t n, const int64_t *prefixes, Py_ssize_t n_prefixes,
+    Py_ssize_t width
+) noexcept nogil:
+    """Look ahead for the first word that each relation is asked for by the next prefixes."""
+    cdef int64_t words[BLOCK]
+    cdef Py_ssize_t r, i, n_words
+    cdef int64_t word
+    cdef Relation *relation
+    for r in range(n):
+        relation = relations + r
+        if relation.sides == NULL:
+            continue
+        n_words = 0
+        for i in range(n_prefixes):
+            word = prefixes[i * width + relation.places[0]]
+            if n_words == 0 or word != words[n_words - 1]:
+                words[n_words] = word
+                n_words += 1
+            relation.numbers[i] = <unsigned char>(n_words - 1)
+        look_ahead(relation.sides, relation.last - relation.first, words, n_words, 1)
+
+
+cdef Py_ssize_t find(
+    Relation *relation, Batch *batches, const int64_t *prefix, Py_ssize_t number
+) noexcept nogil:
+    """Find the rows of a prefix in all batches of a relation; how many there are.
+
+    number : of the prefix among those that were looked ahead for
+    """
     cdef Py_ssize_t total = 0, b, k, n_key = relation.n_key
     cdef int order = 1
     cdef int64_t word
@@ -134,9 +198,15 @@ cdef Py_ssize_t find(Relation *relation, Batch *batches, const int64_t *prefix) 
         if order or not relation.is_known:
             if order < 0 or not relation.is_known:
                 batch.begin = 0
-            batch.begin = seek(
-                batch.rows, batch.begin, batch.n, batch.width, relation.key, n_key, False
-            )
+            if relation.sides != NULL and relation.sides[b - relation.first].places != NULL:
+                batch.begin = seek_ahead(
+                    relation.sides + (b - relation.first), batch.begin, relation.key, n_key,
+                    relation.numbers[number],
+                )
+            else:
+                batch.begin = seek(
+                    batch.rows, batch.begin, batch.n, batch.width, relation.key, n_key, False
+                )
             batch.end = gallop(
                 batch.rows, batch.begin, batch.n, batch.width, relation.key, n_key, True
             )
@@ -198,14 +268,16 @@ cdef inline int next_value(Relation *relation, int64_t *value, int64_t *sum) noe
 
 
 def list_sizes(Rows prefixes, list relations, list places):
-    cdef Py_ssize_t n = prefixes.shape[0], i, r, size
-    cdef Relations given = Relations(relations, places, prefixes.shape[1] - 1, 1)
+    cdef Py_ssize_t n = prefixes.shape[0], width = prefixes.shape[1], i, r, size
+    cdef Relations given = Relations(relations, places, prefixes.shape[1] - 1, 1, n)
     array = empty(n, int64)
     cdef int64_t[::1] sizes = array
     with nogil:
         for i in range(n):
+            if i % BLOCK == 0:
+                look(given.relations, given.n, &prefixes[i, 0], min(BLOCK, n - i), width)
             for r in range(given.n):
-                size = find(given.relations + r, given.batches, &prefixes[i, 0])
+                size = find(given.relations + r, given.batches, &prefixes[i, 0], i % BLOCK)
                 if r == 0 or size < sizes[i]:
                     sizes[i] = size
     return array
@@ -223,8 +295,8 @@ cdef tuple _extend(
     Rows prefixes, list relations, list places, Py_ssize_t begin, Py_ssize_t most
 ):
     cdef Py_ssize_t n = prefixes.shape[0], width = prefixes.shape[1], i, r, size, least, chosen
-    cdef Py_ssize_t n_made = 0, room = 0
-    cdef Relations given = Relations(relations, places, width - 1, 1)
+    cdef Py_ssize_t n_made = 0, room = 0, first = begin
+    cdef Relations given = Relations(relations, places, width - 1, 1, n - begin)
     cdef int64_t *made = NULL
     cdef int64_t *larger
     cdef int64_t value = 0, diff, total, n_here
@@ -233,10 +305,14 @@ cdef tuple _extend(
         for i in range(begin, n):
             if n_made >= most:
                 break
+            if (i - first) % BLOCK == 0:
+                look(given.relations, given.n, &prefixes[i, 0], min(BLOCK, n - i), width)
             begin = i + 1
             least = chosen = 0
             for r in range(given.n):
-                size = find(given.relations + r, given.batches, &prefixes[i, 0])
+                size = find(
+                    given.relations + r, given.batches, &prefixes[i, 0], (i - first) % BLOCK
+                )
                 if r == 0 or size < least:
                     least = size
                     chosen = r
@@ -294,7 +370,7 @@ cdef int fill(int64_t[:, ::1] array, const int64_t *words, Py_ssize_t n) except 
 
 def weigh(Rows prefixes, list batches, const int32_t[::1] places, bint absent):
     cdef Py_ssize_t n = prefixes.shape[0], width = prefixes.shape[1], i, b, n_made = 0
-    cdef Relations given = Relations([batches], [places], width - 1, 0)
+    cdef Relations given = Relations([batches], [places], width - 1, 0, n)
     cdef int64_t total, diff = 0
     cdef int status = 0
     cdef Batch *batch
@@ -302,7 +378,9 @@ def weigh(Rows prefixes, list batches, const int32_t[::1] places, bint absent):
     cdef int64_t[:, ::1] made = array
     with nogil:
         for i in range(n):
-            find(given.relations, given.batches, &prefixes[i, 0])
+            if i % BLOCK == 0:
+                look(given.relations, 1, &prefixes[i, 0], min(BLOCK, n - i), width)
+            find(given.relations, given.batches, &prefixes[i, 0], i % BLOCK)
             total = 0
             for b in range(given.relations[0].first, given.relations[0].last):
                 batch = given.batches + b

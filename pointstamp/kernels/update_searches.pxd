@@ -12,6 +12,7 @@ cdef enum:
     STEPS = 3  # by so many steps, each nearer to it
     BLOCK = 64  # for so many keys together the memory is asked for
     NEAR = 16  # a batch of no more rows for a key has the next key near
+    FAR = 64  # a key that is so many rows from where it would be is not spread evenly
 
 
 cdef inline Py_ssize_t halve(
@@ -137,6 +138,7 @@ cdef struct Searched:
     Py_ssize_t width
     double by_word
     Py_ssize_t *places
+    bint is_uneven  # whether keys are far from where they would be if they were spread evenly
 
 
 cdef inline void begin_search(
@@ -150,6 +152,7 @@ cdef inline void begin_search(
     """Have so many keys looked for in some rows; there is room for `places`."""
     batch.rows, batch.n, batch.width = rows, n, width
     batch.places = NULL
+    batch.is_uneven = False
     if n > EVENLY and n > NEAR * n_keys:
         batch.by_word = rows_by_word(rows, n, width)
         batch.places = places
@@ -161,15 +164,16 @@ cdef inline void look_ahead(
 ) noexcept nogil:
     """Find where some keys would be: a step for all keys and batches, and then the next one.
 
-    So it waits for memory three times, and not so often for each key and batch.
+    So it waits for memory three times, and not so often for each key and batch. Where a quarter of
+    the keys are not near then, the range of each is halved instead, of all keys at the same time.
     """
-    cdef Py_ssize_t i, b
+    cdef Py_ssize_t i, b, n_far, off
     cdef int step
     cdef Searched *batch
     for step in range(STEPS):
         for b in range(n_batches):
             batch = batches + b
-            if batch.places == NULL:
+            if batch.places == NULL or batch.is_uneven:
                 continue
             for i in range(n_keys):
                 batch.places[i] = nearer(
@@ -177,6 +181,45 @@ cdef inline void look_ahead(
                     batch.places[i] if step else 0,
                 )
                 prefetch(batch.rows + batch.places[i] * batch.width)
+
+
+    for b in range(n_batches):
+        batch = batches + b
+        if batch.places == NULL:
+            continue
+        n_far = 0
+        for i in range(0 if batch.is_uneven else n_keys):
+            off = batch.places[i] - nearer(
+                batch.rows, batch.n, batch.width, batch.by_word, keys[i * width], batch.places[i]
+            )
+            n_far += off > FAR or off < -FAR
+        if 4 * n_far > n_keys:
+            batch.is_uneven = True
+        if batch.is_uneven:
+            halve_all(batch, keys, n_keys, width)
+
+
+cdef inline void halve_all(
+    Searched *batch, const int64_t *keys, Py_ssize_t n_keys, Py_ssize_t width
+) noexcept nogil:
+    """Find the first row whose first word is not before that of each key, of all keys together.
+
+    All ranges are of one length, so that all are halved at once, and memory is asked for in
+    between.
+    """
+    cdef Py_ssize_t length = batch.n, half, i, next_half
+    cdef const int64_t *rows = batch.rows
+    for i in range(n_keys):
+        batch.places[i] = 0
+    while length > 1:
+        half = length // 2
+        length -= half
+        next_half = length // 2
+        for i in range(n_keys):
+            if rows[(batch.places[i] + half - 1) * batch.width] < keys[i * width]:
+                batch.places[i] += half
+            if next_half:
+                prefetch(rows + (batch.places[i] + next_half - 1) * batch.width)
 
 
 cdef inline Py_ssize_t seek_ahead(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointstamp.kernels import consolidation, group_states, matches
+from pointstamp.kernels import consolidation, extensions, group_states, matches
 from pointstamp.kernels.consolidation import is_consolidated
 from pointstamp.kernels.hashing import combine, mix
 
@@ -162,6 +162,47 @@ def test_keys_are_found_among_many_rows(how, n):
     recipe = np.array([0, ~1], np.int32)
     found = matches.match_batches(np.ascontiguousarray(changes), [batch], 1, recipe)
     assert found.tolist() == batch[np.isin(batch[:, 0], asked)].tolist()
+
+
+@pytest.mark.parametrize("how", [*SPREADS, "all_alike"])
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("n", [10, 40, 300])
+def test_prefixes_are_extended_among_many_rows(how, n, in_order):
+    """As many of them are looked for together as there are, in any order, by the same key also."""
+    rng = np.random.default_rng(7)
+    keys = spread(how, 20_000, rng)
+    few = min(n, len(keys))
+    batches = [
+        consolidation.consolidate(
+            np.column_stack([some, rng.integers(0, 9, len(some)), np.ones_like(some)])
+        )
+        for some in (keys, rng.choice(keys, few))
+    ]
+    asked = np.concatenate([rng.choice(keys, n), rng.integers(-(2**63), GREATEST, n // 4),
+                            [-(2**63), GREATEST, 0, 0]])  # fmt: skip
+    asked = np.sort(asked) if in_order else asked
+    others = rng.choice(keys, len(asked))
+    prefixes = np.ascontiguousarray(np.column_stack([asked, others, np.ones_like(asked)]))
+    places = [np.array([0], np.int32), np.array([1], np.int32)]
+    found = extensions.extend(prefixes, [batches, batches[:1]], places)
+    by_key = [Counter(), Counter()]
+    for side, parts in enumerate([batches, batches[:1]]):
+        for key, value, diff in np.concatenate(parts).tolist():
+            by_key[side][key, value] += diff
+    assert found.tolist() == [
+        [a, b, value, by_key[0][a, value] * by_key[1][b, value]]
+        for a, b, _ in prefixes.tolist()
+        for value in range(9)
+        if by_key[0][a, value] * by_key[1][b, value]
+    ]
+    weighed = extensions.weigh(
+        np.ascontiguousarray(np.insert(prefixes, 1, 3, axis=1)),
+        batches,
+        np.array([0, 1], np.int32),
+        False,
+    )
+    there = [a for a, _, _ in prefixes.tolist() if by_key[0][a, 3]]
+    assert weighed[:, 0].tolist() == there
 
 
 @pytest.mark.parametrize("form", FORMS)
