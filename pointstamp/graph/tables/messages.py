@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from pointstamp.graph.tables.argument_checks import check_names, whole_number
 from pointstamp.graph.tables.exact_sums import check_sums
 from pointstamp.graph.tables.frame_columns import struct_of, taken, with_column
 from pointstamp.graph.tables.numbered_graph import PIECE
-from pointstamp.graph.tables.sql_text import Computed, Named, Tree, parse_sql
+from pointstamp.graph.tables.sql_text import Computed, Constant, Named, Tree, parse_sql
 from pointstamp.graph.tables.sql_values import column_of, field_of, values_of
 
 Ints = npt.NDArray[np.int64]
@@ -104,8 +104,10 @@ Program = dict[str, tuple[Formula, Formula]]
 """By the name of each column, how it begins and what a round makes of it."""
 
 
-def formula(given: Given, what: str) -> Formula:
+def formula(given: Given | Tree, what: str) -> Formula:
     """An expression or a function, as it is given; a `UsageError` if it is neither."""
+    if isinstance(given, Constant | Named | Computed):
+        return given
     return Function(given, what) if callable(given) else parse_sql(given)
 
 
@@ -118,7 +120,7 @@ class MessageAggregate:
     name: str
 
 
-def parse_aggregate(text: str) -> MessageAggregate:
+def parse_aggregate(text: str | MessageAggregate) -> MessageAggregate:
     """An aggregate as it is written.
 
     Raises
@@ -129,18 +131,25 @@ def parse_aggregate(text: str) -> MessageAggregate:
     >>> parse_aggregate("sum(msg * 2) as total").name
     'total'
     """
+    if isinstance(text, MessageAggregate):
+        return text
     if not isinstance(text, str):
         raise UsageError(f"an aggregate of messages is text such as 'sum(msg)', not {text!r}")
     found = _NAMED.match(text)
     tree = parse_sql(found["text"] if found else text)
+    return aggregate_of(tree, found["name"] if found else text.strip())
+
+
+def aggregate_of(tree: Tree, name: str) -> MessageAggregate:
+    """The aggregate that an expression is, under a name; a `UsageError` if it is none."""
     is_one = isinstance(tree, Computed) and tree.function in AGGREGATES
     if not (isinstance(tree, Computed) and is_one and len(tree.operands) <= 1):
         raise UsageError(
             f"an aggregate of messages is one of {', '.join(AGGREGATES)} of an expression, as in "
-            f"'sum(msg) as total', and not {text!r}"
+            f"'sum(msg) as total', and not {name!r}"
         )
     operand = tree.operands[0] if tree.operands else Named((MESSAGE,))
-    return MessageAggregate(tree.function, operand, found["name"] if found else text.strip())
+    return MessageAggregate(tree.function, operand, name)
 
 
 def parse_aggregates(given: str | Sequence[str]) -> list[MessageAggregate]:
@@ -164,7 +173,7 @@ def parse_aggregates(given: str | Sequence[str]) -> list[MessageAggregate]:
     return parsed
 
 
-def parse_program(columns: Mapping[str, tuple[Given, Given]]) -> Program:
+def parse_program(columns: Mapping[str, tuple[Given | Tree, Given | Tree]]) -> Program:
     """How the columns of a vertex program begin, and what a round makes of them.
 
     Raises
@@ -192,7 +201,7 @@ def parse_program(columns: Mapping[str, tuple[Given, Given]]) -> Program:
 
 
 def parse_sent(
-    to_source: Given | None, to_target: Given | None
+    to_source: Given | Tree | None, to_target: Given | Tree | None
 ) -> tuple[Formula | None, Formula | None]:
     """What is sent to sources and to targets; a `UsageError` if nothing is."""
     if to_source is None and to_target is None:
@@ -319,10 +328,10 @@ class PregelProgram:
     @classmethod
     def of(
         cls,
-        columns: Mapping[str, tuple[Given, Given]],
-        aggregate: str,
-        to_source: Given | None,
-        to_target: Given | None,
+        columns: Mapping[str, tuple[Given | Tree, Given | Tree]],
+        aggregate: str | MessageAggregate,
+        to_source: Given | Tree | None,
+        to_target: Given | Tree | None,
         max_iter: int,
         *,
         early_stopping: bool,
@@ -335,6 +344,23 @@ class PregelProgram:
             whole_number(max_iter, "max_iter of pregel"),
             early_stopping,
         )
+
+    def schema_of(self, vertices: Any, edges: Any) -> Any:
+        """The Arrow schema of what it makes of vertices and edges of these schemas.
+
+        A round without a record: what is wrong with the expressions is an error of this, and so is
+        what functions raise for a batch of none.
+        """
+        once = replace(self, max_iter=1, early_stopping=False)
+        none = np.empty(0, np.int64)
+        schema = once.run(vertices.empty_table(), edges.empty_table(), (none, none)).schema
+        for name in self.columns:
+            if pa.types.is_null(schema.field(name).type):
+                raise SchemaError(
+                    f"{name!r} begins without a type: begin with 'cast(null as double)', for one, "
+                    "and have a function give an array of Arrow or NumPy for no record, too"
+                )
+        return schema
 
     def run(self, vertices: Any, edges: Any, ends: tuple[Ints, Ints]) -> Any:
         """The vertices with the columns of the program, after its rounds."""
@@ -361,12 +387,38 @@ class PregelProgram:
         received = with_column(state, MESSAGE, taken(found.column(0), at))
         for name, (_, update) in self.columns.items():
             value = _of_vertices(update, received)
-            kind = state.schema.field(name).type
-            try:
-                state = with_column(state, name, value.cast(kind))
-            except pa.ArrowException as error:
-                raise SchemaError(
-                    f"{name!r} begins as {kind}, and a round makes {value.type} of it: "
-                    f"{str(error).splitlines()[0]}; begin with 'cast(... as double)', for one"
-                ) from error
+            state = with_column(state, name, as_begun(name, value, state.schema.field(name).type))
         return state
+
+
+def as_begun(name: str, value: Any, kind: Any) -> Any:
+    """What a round makes of a column, of the type that it begins with.
+
+    Raises
+    ------
+    SchemaError
+        If it is of a type of which that cannot have all values, such as floats for integers; or
+        an integer that does not fit.
+    """
+    wrong = f"{name!r} begins as {kind}, and a round makes {value.type} of it"
+    if not _has_values_of(kind, value.type):
+        raise SchemaError(f"{wrong}: begin with 'cast(... as double)', for one")
+    try:
+        return value.cast(kind)
+    except pa.ArrowException as error:
+        raise SchemaError(f"{wrong}: {str(error).splitlines()[0]}") from error
+
+
+def _has_values_of(kind: Any, other: Any) -> bool:
+    """Whether values of another type are of this, but for integers' width."""
+    numeric = pa.types.is_integer(other) or pa.types.is_floating(other)
+    if pa.types.is_integer(kind) and pa.types.is_integer(other):
+        return True
+    if pa.types.is_floating(kind) and (numeric or pa.types.is_decimal(other)):
+        return True
+    schemas = [pa.schema([("", one)]) for one in (kind, other)]
+    try:
+        unified = pa.unify_schemas(schemas, promote_options="permissive")
+    except pa.ArrowException:
+        return False
+    return bool(unified.field("").type == kind)
