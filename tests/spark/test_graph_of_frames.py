@@ -81,6 +81,7 @@ ASKED = {
     "triangle_count": lambda g: g.triangle_count(),
     "k_core": lambda g: g.k_core(),
     "clustering": lambda g: g.clustering(),
+    "power": lambda g: g.filter_edges("amount >= 0").power_iteration_clustering(3, 4, "amount"),
     "triplets": lambda g: g.triplets,
     "degrees": lambda g: g.degrees,
     "in_degrees": lambda g: g.in_degrees,
