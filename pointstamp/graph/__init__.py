@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pointstamp.graph.page_rank import pagerank as pagerank
     from pointstamp.graph.patterns import Pattern as Pattern
     from pointstamp.graph.patterns import parse_pattern as parse_pattern
+    from pointstamp.graph.power_iteration import (
+        power_iteration_clusters as power_iteration_clusters,
+    )
     from pointstamp.graph.scc import strongly_connected_components as strongly_connected_components
     from pointstamp.graph.shortest_paths import sssp as sssp
     from pointstamp.graph.tables.graph import Graph as Graph
@@ -53,6 +56,7 @@ _HOMES = {
     "motifs": "motif_search",
     "pagerank": "page_rank",
     "parse_pattern": "patterns",
+    "power_iteration_clusters": "power_iteration",
     "sssp": "shortest_paths",
     "strongly_connected_components": "scc",
     "triangle_counts": "clustering",

@@ -131,8 +131,8 @@ class _WeightedRanks:
         self._damping = damping
         self._personal = bool(sources)
         self._k = max(1, len(sources))
-        self._heads, self._tails, self._weights = _in_order(partition, partition.links[0])
-        heads, _, weights = _in_order(partition, partition.links[1])
+        self._heads, self._tails, self._weights = in_order(partition, partition.links[0])
+        heads, _, weights = in_order(partition, partition.links[1])
         self._out = np.bincount(heads, weights, minlength=partition.n)
         self._parts = np.zeros((partition.n_places, self._k))
         self._begin = np.zeros((partition.n, self._k))
@@ -217,7 +217,7 @@ class _WeightedRanks:
         return with_lists({VERTEX: self._partition.vertices}, RANKS, self.ranks * self._scale)
 
 
-def _in_order(partition: GraphPartition, links: Links) -> tuple[Numbers, Numbers, Floats]:
+def in_order(partition: GraphPartition, links: Links) -> tuple[Numbers, Numbers, Floats]:
     """The rows of heads, the places of tails and the weights of all links, in the order of ids."""
     tails = np.repeat(np.arange(partition.n_places, dtype=np.int32), links.sizes)
     # Lists are where the ids of tails put them, and places have ghosts last.

@@ -8,7 +8,7 @@ asked for (`count`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +24,22 @@ from pointstamp.graph.tables.exchanged import (
     SearchFlow,
 )
 from pointstamp.graph.tables.hashed_ids import hashed_ids
+from pointstamp.graph.tables.messages import PregelProgram
 from pointstamp.graph.tables.path_search import PathEnds
 from pointstamp.graph.tables.search_task import SearchTask
 from pointstamp.graph.tables.searches import GraphSearches, all_columns
 from pointstamp.graph.tables.vertex_ids import array_of_ids
+from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
+from pointstamp.spark.column_trees import aggregate_tree, is_column, tree_of
 from pointstamp.spark.run import run
+from pointstamp.spark.sent_messages import sent_by
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
+
+    Given = str | Column | Callable[[Any], Any]
 
 ID, SOURCE, TARGET = "id", "src", "dst"
 
@@ -170,8 +176,8 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     def aggregate_messages(
         self,
         agg_col: str | Column | Sequence[str | Column],
-        send_to_src: str | Column | None = None,
-        send_to_dst: str | Column | None = None,
+        send_to_src: Given | None = None,
+        send_to_dst: Given | None = None,
     ) -> DataFrame:
         """What messages along all edges come to at the vertices that get any, by Spark.
 
@@ -179,17 +185,24 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         ----------
         agg_col : str, Column, or several
             Aggregates of what comes, the column `msg`.
-        send_to_src, send_to_dst : str or Column, optional
+        send_to_src, send_to_dst : str, Column or callable, optional
             What each edge sends to either end, over the structs `src`, `edge` and `dst`; nothing
-            where it is null. At least one.
+            where it is null. At least one. A function gets record batches with these three, and
+            gives a column of each: Arrow's, NumPy's or a list. It is called with a batch without
+            records by this call, which has to have the type.
         """
         from pyspark.sql.functions import expr
 
-        def column(given: str | Column) -> Column:
+        def column(given: Any) -> Column:
             return expr(given) if isinstance(given, str) else given
 
+        def messages_to(end: str, given: Given) -> DataFrame:
+            if callable(given) and not is_column(given):
+                return sent_by(self.triplets, end, given)
+            return self.triplets.select(column(f"{end}.id").alias(ID), column(given).alias("msg"))
+
         sent = [
-            self.triplets.select(column(f"{end}.id").alias(ID), column(given).alias("msg"))
+            messages_to(end, given)
             for end, given in ((SOURCE, send_to_src), (TARGET, send_to_dst))
             if given is not None
         ]
@@ -204,6 +217,65 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         found = messages.filter("msg is not null").groupBy(ID).agg(*map(column, aggregates))
         check_names(found.columns[1:], "aggregates of messages")
         return found
+
+    def pregel(
+        self,
+        columns: Mapping[str, tuple[Given, Given]],
+        aggregate: str | Column,
+        *,
+        send_to_src: Given | None = None,
+        send_to_dst: Given | None = None,
+        max_iter: int = 10,
+        early_stopping: bool = True,
+    ) -> DataFrame:
+        """A vertex program in rounds, all in one barrier job; see `pointstamp.graph.Graph.pregel`.
+
+        Parameters
+        ----------
+        columns, aggregate, send_to_src, send_to_dst, max_iter, early_stopping
+            As there: expressions, as text or as a Column, of names such as `col("src.age")`; or
+            functions of record batches, which travel to the workers. Arrow evaluates them, with
+            the functions that `docs/graphs_of_tables.md` has.
+
+        Returns
+        -------
+        DataFrame
+            The vertices, with the program's columns.
+
+        Raises
+        ------
+        ColumnError, SchemaError, UsageError
+            For what Arrow cannot evaluate, and a column that begins without a type; by this call,
+            before anything runs.
+
+        Notes
+        -----
+        This call tries the program on no record, and so calls functions with batches of none.
+
+        An edge of which an end is no vertex is none. Sums of floats are in an order of the
+        workers, so that their last digits depend on how many there are.
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        put_together: Any = aggregate_tree(aggregate) if is_column(aggregate) else aggregate
+        program = PregelProgram.of(
+            _trees_of(columns),
+            put_together,
+            _tree_of(send_to_src),
+            _tree_of(send_to_dst),
+            max_iter,
+            early_stopping=early_stopping,
+        )
+        named = named_of(program, "edge", self._edges.columns)
+        kept = [name for name in self._edges.columns if name in (SOURCE, TARGET, *named)]
+        edges = self._edges.select(*(f"`{name}`" for name in kept))
+        of_vertices, of_edges = _arrow(self._vertices.schema), _arrow(edges.schema)
+        arrow = program.schema_of(of_vertices, _arrow(self._edges.schema))
+        try:
+            schema = from_arrow_schema(arrow)
+        except Exception as error:
+            raise SchemaError(f"Spark has no type for a column of the program: {error}") from error
+        return self._run(ProgramFlow(program, of_vertices, of_edges, arrow), edges, schema)
 
     def _between(self, vertices: DataFrame) -> DataFrame:
         edges = self._edges
@@ -326,6 +398,20 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
             return flow(scope, vertices, edges)
 
         return run(build, {"vertices": self._vertices, "edges": edges}, schema, self._workers)
+
+
+def _tree_of(given: Any) -> Any:
+    """A Column as the tree of an expression; all else as it is."""
+    return tree_of(given) if is_column(given) else given
+
+
+def _trees_of(columns: Any) -> Any:
+    if not isinstance(columns, Mapping):
+        return columns  # which is refused where programs are read
+    return {
+        name: tuple(map(_tree_of, given)) if isinstance(given, tuple | list) else given
+        for name, given in columns.items()
+    }
 
 
 def _arrow(schema: StructType) -> Any:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import itertools
 import random
 
+import networkx as nx
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from pyspark.sql.functions import coalesce, col, expr, least, lit, soundex, transform, when
+from pyspark.sql.functions import min as sql_min
+from pyspark.sql.functions import sum as sql_sum
 
 import pointstamp.spark
 from pointstamp.errors import ColumnError, GraphError, PatternError, SchemaError, UsageError
@@ -76,6 +81,7 @@ ASKED = {
     "triangle_count": lambda g: g.triangle_count(),
     "k_core": lambda g: g.k_core(),
     "clustering": lambda g: g.clustering(),
+    "power": lambda g: g.filter_edges("amount >= 0").power_iteration_clustering(3, 4, "amount"),
     "triplets": lambda g: g.triplets,
     "degrees": lambda g: g.degrees,
     "in_degrees": lambda g: g.in_degrees,
@@ -259,3 +265,138 @@ def test_times_that_collect_gave_are_ids_again(spark):
         assert {row.id: row.distance for row in found} == {first.id: 0.0, second.id: 1.0}
     finally:
         spark.conf.unset("spark.sql.session.timeZone")
+
+
+def ages_of_edges(batch):
+    """What an edge sends, by a function: the age of its source and its own amount, if it has one.
+
+    Here it says what it gets: structs with all attributes, and of vertices the program's columns.
+    """
+    assert batch.schema.names == ["src", "edge", "dst"]
+    assert batch.schema.field("edge").type.names == ["src", "dst", "amount", "sort"]
+    assert batch.schema.field("dst").type.names[:3] == ["id", "kind", "age"]
+    ages, amounts = (
+        pc.struct_field(batch.column(name), attribute)
+        for name, attribute in (("src", "age"), ("edge", "amount"))
+    )
+    return pc.add(ages, amounts)
+
+
+def added(batch):
+    return pc.add(batch.column("total"), pc.fill_null(batch.column("msg"), 1))
+
+
+LEAST = {"label": ("id", "least(label, coalesce(msg, label))"), "n": ("age", "n + 1")}
+
+
+def by_columns():
+    label, said = col("label"), col("msg")
+    return {
+        "label": (col("id"), least(label, coalesce(said, label))),
+        "n": (col("age"), col("n") + 1),
+    }
+
+
+PROGRAMS = {
+    "text": lambda: (LEAST, "min(msg)", {"send_to_src": "dst.label", "send_to_dst": "src.label"}),
+    "columns": lambda: (
+        by_columns(),
+        sql_min("msg").alias("first"),
+        {"send_to_src": col("dst.label"), "send_to_dst": col("src")["label"]},
+    ),
+    "sums": lambda: (
+        {"total": (lit(0), when(col("msg").isNull(), col("total")).otherwise(expr("total + msg")))},
+        "sum(msg)",
+        {"send_to_dst": col("edge.amount") + coalesce(col("src.age"), lit(1))},
+    ),
+    "functions": lambda: (
+        {"total": ("0", added)},
+        "sum(msg)",
+        {"send_to_dst": ages_of_edges, "send_to_src": "dst.total"},
+    ),
+}  # fmt: skip
+"""The same program on Spark may be in Columns; on tables it is in text, or in functions."""
+
+AS_TEXT = {
+    "columns": PROGRAMS["text"],
+    "sums": lambda: (
+        {"total": ("0", "case when msg is null then total else total + msg end")},
+        "sum(msg)",
+        {"send_to_dst": "edge.amount + coalesce(src.age, 1)"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_vertex_program_is_that_of_the_graph_of_tables(graphs, name):
+    found, expected = (
+        graph.pregel(columns, aggregate, max_iter=6, **sent)
+        for graph, (columns, aggregate, sent) in zip(
+            graphs, (PROGRAMS[name](), AS_TEXT.get(name, PROGRAMS[name])()), strict=True
+        )
+    )
+    assert found.columns == expected.schema.names
+    assert records(found) == records(expected)
+
+
+def test_functions_send_messages_that_spark_puts_together(graphs):
+    on_spark, local = graphs
+    of_text = local.aggregate_messages("sum(msg) as s", "dst.age", "src.age + edge.amount")
+    found = on_spark.aggregate_messages(
+        sql_sum("msg").alias("s"), col("dst.age"), send_to_dst=ages_of_edges
+    )
+    assert records(found) == records(of_text) != []
+    with pytest.raises(SchemaError, match="messages to sources have no type"):
+        on_spark.aggregate_messages("sum(msg) as s", send_to_src=lambda batch: [1] * len(batch))
+
+
+def test_the_least_id_of_a_component_is_networkx_s_and_ranks_are_its_too(graphs):
+    on_spark, local = graphs
+    pairs = list(zip(*local.edges.select(["src", "dst"]).to_pydict().values(), strict=True))
+    whole = nx.MultiDiGraph(pairs)
+    whole.add_nodes_from(local.vertices.column("id").to_pylist())
+    sent = {"send_to_src": "dst.label", "send_to_dst": "src.label"}
+    found = on_spark.pregel(by_columns(), "min(msg)", max_iter=20, **sent).collect()
+    of = {row.id: row.label for row in found}
+    for members in nx.weakly_connected_components(whole):
+        assert {of[member] for member in members} == {min(members, key=str.encode)}
+    degrees = on_spark.out_degrees
+    vertices = on_spark.vertices.join(degrees, "id", "left")
+    ranks = pointstamp.spark.graph(vertices, on_spark.edges, workers=2).pregel(
+        {"rank": (lit(1.0), 0.15 + 0.85 * coalesce(col("msg"), lit(0.0)))},
+        sql_sum("msg"),
+        send_to_dst=col("src.rank") / col("src.out_degree"),
+        max_iter=40,
+    )
+    expected = dict.fromkeys(whole, 1.0)
+    for _ in range(40):
+        expected = {
+            name: 0.15
+            + 0.85 * sum(expected[s] / whole.out_degree(s) for s, _ in whole.in_edges(name))
+            for name in whole
+        }
+    assert {row.id: row["rank"] for row in ranks.collect()} == pytest.approx(expected)
+
+
+def test_a_program_that_arrow_cannot_evaluate_is_refused_before_anything_runs(spark, graphs):
+    graph = graphs[0]
+    running = spark.sparkContext.statusTracker()
+    before = running.getJobIdsForGroup(None)
+    wrong = {
+        "'src' has no attribute 'x'": (ColumnError, LEAST, "min(msg)", "src.x"),
+        "'n' begins as int64, and a round makes double": (
+            SchemaError, {"n": ("age", "n / msg")}, "sum(msg)", "src.n"),
+        "there is no function 'soundex'": (UsageError, LEAST, "min(msg)", soundex(col("src.id"))),
+        "a LambdaFunction of": (
+            UsageError, LEAST, "min(msg)", transform(col("src.id"), lambda x: x)),
+        "an aggregate of messages is one of": (UsageError, LEAST, col("msg") + 1, "src.id"),
+        "'sum' cannot be computed|cannot be put together by sum": (
+            SchemaError, LEAST, sql_sum("msg"), "src.id"),
+        "'n' begins without a type": (SchemaError, {"n": ("null", "n")}, "min(msg)", "src.n"),
+        "function of messages to targets gives a value for each": (
+            SchemaError, LEAST, "min(msg)", lambda batch: ["x"]),
+    }  # fmt: skip
+    for message, (kind, columns, aggregate, sent) in wrong.items():
+        with pytest.raises(kind, match=message):
+            graph.pregel(columns, aggregate, send_to_dst=sent)
+    assert running.getJobIdsForGroup(None) == before

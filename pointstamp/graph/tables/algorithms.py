@@ -196,6 +196,38 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         kind = ValueColumn(COMPONENT, "component", "id")
         return self._answered(VertexQuestion(strongly_connected_components, kind))
 
+    def power_iteration_clustering(
+        self, k: int, max_iter: int, weight_col: str | None = None
+    ) -> Frame:
+        """At most k groups of vertices that are near each other: `cluster`, int64 from 0.
+
+        Parameters
+        ----------
+        k : int
+            How many groups, at least 1. There are fewer where vertices are alike.
+        max_iter : int
+            So many rounds at most.
+        weight_col : str, optional
+            A column of the edges: how near their ends are, numbers of 0 or more. Directions and
+            loops mean nothing, and edges that repeat add up.
+
+        Returns
+        -------
+        table
+            The vertices, with `cluster` null for those without edges. The same each time.
+
+        Notes
+        -----
+        See `power_iteration_clusters`, which does it.
+        """
+        from pointstamp.graph.power_iteration import CLUSTER, power_iteration_clusters
+
+        k = whole_number(k, "k of power_iteration_clustering", 1)
+        rounds = whole_number(max_iter, "max_iter of power_iteration_clustering")
+        build = partial(power_iteration_clusters, k=k, rounds=rounds)
+        kind = ValueColumn(CLUSTER, "cluster", "long")
+        return self._answered(VertexQuestion(build, kind, weighted=True, weight=weight_col))
+
     # Density.
 
     def triangle_count(self) -> Frame:

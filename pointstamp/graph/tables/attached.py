@@ -43,6 +43,8 @@ class NumberedTable:
     def positions(self, found: Any) -> Any:
         """Where the records of numbers are, an Arrow array; null for those that are not here."""
         wanted = numbers(found)
+        if not len(self._numbers):
+            return pa.nulls(len(wanted), pa.int64())
         at = np.searchsorted(self._numbers, wanted)
         missing = at == len(self._numbers)
         at[missing] = 0

@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 
 from pointstamp.communication.target import check_workers
 from pointstamp.containers.convert import arrow_array, numbers
-from pointstamp.errors import ColumnError, GraphError, UsageError
+from pointstamp.errors import ColumnError, GraphError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
 from pointstamp.graph.tables.answer_values import as_values, type_of
-from pointstamp.graph.tables.argument_checks import whole_number
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.frame_columns import (
     mask_of,
@@ -29,18 +28,17 @@ from pointstamp.graph.tables.frame_columns import (
 from pointstamp.graph.tables.list_searches import with_ids
 from pointstamp.graph.tables.local_run import LocalRun
 from pointstamp.graph.tables.messages import (
+    Given,
     PregelProgram,
     Triplets,
     aggregated,
-    parse_aggregate,
     parse_aggregates,
-    parse_program,
+    parse_sent,
 )
 from pointstamp.graph.tables.numbered_graph import NumberedGraph
 from pointstamp.graph.tables.path_search import LengthTask, PathEnds
 from pointstamp.graph.tables.search_task import CountTask, FindTask, SearchTask, searched
 from pointstamp.graph.tables.searches import GraphSearches, all_columns
-from pointstamp.graph.tables.sql_text import Tree, parse_sql
 from pointstamp.graph.tables.vertex_ids import (
     VertexIds,
     array_of_ids,
@@ -213,8 +211,8 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
     def aggregate_messages(
         self,
         agg_col: str | Sequence[str],
-        send_to_src: str | None = None,
-        send_to_dst: str | None = None,
+        send_to_src: Given | None = None,
+        send_to_dst: Given | None = None,
     ) -> Any:
         """What messages along all edges come to at the vertices that get any.
 
@@ -222,9 +220,11 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         ----------
         agg_col : str or sequence of str
             Aggregates of what comes, `msg`: `"sum(msg) as total"`.
-        send_to_src, send_to_dst : str, optional
+        send_to_src, send_to_dst : str or callable, optional
             What each edge sends to its source and to its target, expressions over `src`, `edge`
-            and `dst`: `"dst.age"`. Where it is null nothing is sent. At least one.
+            and `dst`: `"dst.age"`. Where it is null nothing is sent. At least one. A function gets
+            record batches of edges, of at most 65,536, with columns of structs `src`, `edge` and
+            `dst`, and gives a column of each: Arrow's, NumPy's or a list.
 
         Returns
         -------
@@ -239,18 +239,18 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         {'id': ['b', 'c'], 'ages': [34, 36]}
         """
         parsed = parse_aggregates(agg_col)
-        to, sent = self._triplets.sent(*_trees(send_to_src, send_to_dst))
+        to, sent = self._triplets.sent(*parse_sent(send_to_src, send_to_dst))
         of, found = aggregated(to, sent, parsed)
         ids = taken(self._vertices.column(ID), of)
         return found.add_column(0, ID, ids)
 
     def pregel(
         self,
-        columns: Mapping[str, tuple[str, str]],
+        columns: Mapping[str, tuple[Given, Given]],
         aggregate: str,
         *,
-        send_to_src: str | None = None,
-        send_to_dst: str | None = None,
+        send_to_src: Given | None = None,
+        send_to_dst: Given | None = None,
         max_iter: int = 10,
         early_stopping: bool = True,
     ) -> Any:
@@ -261,7 +261,8 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         columns : dict
             By the name of each column of the vertices that the program has: how it begins, over
             the columns of the vertices, and what a round makes of it, over these, the program's
-            own, and `msg`, what came, which is null where nothing did.
+            own, and `msg`, what came, which is null where nothing did. Expressions, or functions of
+            record batches of vertices with these columns, as for `aggregate_messages`.
         aggregate : str
             What makes one of the messages to a vertex: `"sum(msg)"`.
         send_to_src, send_to_dst : str, optional
@@ -289,12 +290,8 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         >>> graph.pregel(least, "min(msg)", send_to_dst="src.least").to_pydict()
         {'id': [1, 2, 3, 4], 'least': [1, 1, 3, 3]}
         """
-        program = PregelProgram(
-            parse_program(columns),
-            *_trees(send_to_src, send_to_dst),
-            parse_aggregate(aggregate),
-            whole_number(max_iter, "max_iter of pregel"),
-            early_stopping,
+        program = PregelProgram.of(
+            columns, aggregate, send_to_src, send_to_dst, max_iter, early_stopping=early_stopping
         )
         triplets = self._triplets
         return program.run(triplets.vertices, triplets.edges, triplets.ends)
@@ -470,13 +467,6 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         """The vertices, in the order of their numbers, and the edges, as structs."""
         graph = self._numbered
         return {"vertex": struct_of(graph.vertices), "edge": struct_of(graph.edges)}
-
-
-def _trees(to_source: str | None, to_target: str | None) -> tuple[Tree | None, Tree | None]:
-    if to_source is None and to_target is None:
-        raise UsageError("messages are sent to somewhere: give send_to_src or send_to_dst")
-    source, target = (None if t is None else parse_sql(t) for t in (to_source, to_target))
-    return source, target
 
 
 def _shown(ids: Any) -> str:

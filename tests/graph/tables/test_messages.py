@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import networkx as nx
+import numpy as np
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -98,3 +100,48 @@ def test_messages_to_both_ends_are_of_a_type_that_holds_both():
         graph.aggregate_messages("sum(msg)", send_to_dst="src.name")
     with pytest.raises(SchemaError, match="'r' begins as int64, and a round makes double"):
         graph.pregel({"r": ("1", "0.5 * coalesce(msg, 1)")}, "sum(msg)", send_to_dst="src.r")
+
+
+def test_functions_of_batches_say_what_expressions_do():
+    people = {"id": ["a", "b", "c"], "age": [34, 36, None]}
+    edges = {"src": ["a", "b", "c"], "dst": ["b", "c", "b"], "w": [1, 2, 3]}
+    graph = Graph(people, edges)
+
+    def scaled(batch):
+        assert batch.schema.names == ["src", "edge", "dst"]
+        ages = pc.struct_field(batch.column("src"), "age")
+        return pc.multiply(ages, pc.struct_field(batch.column("edge"), "w"))
+
+    by_function = graph.aggregate_messages("sum(msg) as s", "edge.w", scaled)
+    assert by_function.equals(
+        graph.aggregate_messages("sum(msg) as s", "edge.w", "src.age * edge.w")
+    )
+    least = {
+        "least": (lambda batch: batch.column("id"), "least(least, coalesce(msg, least))"),
+        "rounds": ("0", lambda batch: [n + 1 for n in batch.column("rounds").to_pylist()]),
+    }
+    sent = {"send_to_dst": lambda batch: pc.struct_field(batch.column("src"), "least")}
+    found = graph.pregel(least, "min(msg)", max_iter=3, **sent)
+    assert found.select(["least", "rounds"]).to_pydict() == {
+        "least": ["a", "a", "a"],
+        "rounds": [3, 3, 3],
+    }
+
+
+def test_functions_get_batches_and_what_they_give_is_checked():
+    n = 70_000
+    graph = Graph({"src": np.arange(n), "dst": np.zeros(n, np.int64)})
+    sizes = []
+
+    def one_each(batch):
+        sizes.append(batch.num_rows)
+        return np.ones(batch.num_rows, np.int64)
+
+    found = graph.aggregate_messages("sum(msg) as n", send_to_dst=one_each)
+    assert (found.to_pydict(), sizes) == ({"id": [0], "n": [n]}, [65_536, n - 65_536])
+    with pytest.raises(SchemaError, match=r"messages to targets gives a value for each .* gave 1"):
+        graph.aggregate_messages("sum(msg)", send_to_dst=lambda batch: [1])
+    with pytest.raises(SchemaError, match="function of x gives a column"):
+        graph.pregel({"x": (lambda batch: 7, "x")}, "sum(msg)", send_to_dst="src.x")
+    with pytest.raises(ZeroDivisionError):
+        graph.aggregate_messages("sum(msg)", send_to_src=lambda batch: 1 / 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 
 import networkx as nx
 import numpy as np
@@ -290,3 +291,20 @@ def test_landmarks_may_be_structs_and_repeat():
     one, other = {"k": 1}, {"k": 2}
     found = Graph({"src": [one], "dst": [other]}).shortest_paths([other, one, other])
     assert found.column("distances").to_pylist() == [[(other, 1), (one, 0)], [(other, 0)]]
+
+
+def test_power_iteration_clusters_names_by_weights_and_leaves_those_without_edges_out():
+    names = [f"vertex {i}" for i in range(11)]
+    near = [*itertools.combinations(names[:6], 2), *itertools.combinations(names[6:9], 2)]
+    edges = [(a, b, 4.0) for a, b in near] + [(names[5], names[6], 0.1), (names[10],) * 2 + (9.0,)]
+    columns = dict(zip(("src", "dst", "close"), zip(*edges, strict=True), strict=True))
+    for graph in graphs_of(pa.table({"id": names}), pa.table(columns)):
+        found = graph.power_iteration_clustering(2, 20, "close").column("cluster").to_pylist()
+        assert found == [1] * 6 + [0] * 3 + [None] * 2
+        assert graph.power_iteration_clustering(1, 0).column("cluster")[0].as_py() == 0
+    with pytest.raises(UsageError, match="k of power_iteration_clustering is an integer of 1 or"):
+        graph.power_iteration_clustering(0, 5)
+    with pytest.raises(ColumnError, match="edges have no column 'weight' of weights"):
+        graph.power_iteration_clustering(2, 5, weight_col="weight")
+    none = Graph({"id": ["a"]}, {"src": [], "dst": []}).power_iteration_clustering(2, 5)
+    assert none.to_pydict() == {"id": ["a"], "cluster": [None]}
