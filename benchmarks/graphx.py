@@ -31,14 +31,15 @@ def measure(name: str, run: Callable[[Any, Any], Any]) -> Measure:
             path = Path(folder) / "edges.txt"
             np.savetxt(path, edges, "%d")
             seconds, answer = repeated(
-                effort, lambda: timed(lambda: run(spark._jvm, _read(spark, path)))
+                effort, lambda: timed(lambda: run(spark._jvm, read_edges(spark, path)))
             )
             return Reading(seconds, peaks(), answer)
 
     return measured
 
 
-def _read(spark: Any, path: Path) -> Any:
+def read_edges(spark: Any, path: Path | str) -> Any:
+    """A graph of text, two numbers in each line, which may be in several files of a folder."""
     jvm = spark._jvm
     level = jvm.org.apache.spark.storage.StorageLevel.MEMORY_ONLY()
     loader = jvm.org.apache.spark.graphx.GraphLoader
@@ -46,20 +47,21 @@ def _read(spark: Any, path: Path) -> Any:
     return loader.edgeListFile(context, str(path), False, PARTITIONS, level, level)
 
 
-def _tag(jvm: Any) -> Any:
+def tag_of(jvm: Any) -> Any:
+    """What Scala is to know of the type of an attribute."""
     return jvm.scala.reflect.ClassTag.Int()
 
 
 def pagerank(jvm: Any, graph: Any, rounds: int) -> None:
     """Twenty rounds, and all ranks looked at once."""
-    tag = _tag(jvm)
+    tag = tag_of(jvm)
     lib = jvm.org.apache.spark.graphx.lib.PageRank
     lib.run(graph, rounds, 0.15, tag, tag).vertices().count()
 
 
 def count_triangles(jvm: Any, graph: Any) -> int:
     """Its TriangleCount, which tells each triangle to its three vertices."""
-    tag = _tag(jvm)
+    tag = tag_of(jvm)
     counted = jvm.org.apache.spark.graphx.lib.TriangleCount.run(graph, tag, tag)
     # Without a lambda of Scala nothing can be added up over there; text can be read here.
     with tempfile.TemporaryDirectory() as folder:

@@ -51,5 +51,5 @@ ORDER = (
     "service_recovery", "service_soak",
     # Minutes for each case: only when it is named.
     "accumulated_progress", "event_driven", "kept_on_spark", "spark_triangles",
-    "spark_real_graphs", "large_graphs",
+    "spark_real_graphs", "spark_tables", "large_graphs",
 )  # fmt: skip

@@ -7,10 +7,11 @@ how answers get back to the vertices is up to the graph (`graph.py`; on Spark,
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp.errors import UsageError
 from pointstamp.graph.tables.argument_checks import share, whole_number
@@ -22,9 +23,27 @@ Frame = TypeVar("Frame")
 
 Edges = Stream[Any]
 
+ABSENT = frozenset({"svd_plus_plus", "aggregate_neighbors", "type_degree"})
+"""What GraphFrames has and graphs of tables have not, in snake case."""
+
 
 class GraphAlgorithms(ABC, Generic[Frame]):
     """What can be asked of every vertex of a graph: the vertices, with a column more."""
+
+    if not TYPE_CHECKING:  # or every name would be an attribute to a type checker
+
+        def __getattr__(self, name: str) -> Any:
+            """Say of GraphFrames' names what they are called here, or that they are not there."""
+            snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
+            called = type(self).__name__
+            if snake in ABSENT:
+                raise AttributeError(
+                    f"{called} has no {name!r}, which GraphFrames has; docs/graphs_of_tables.md "
+                    "says what there is: pregel and aggregate_messages may do it"
+                )
+            if snake != name and hasattr(type(self), snake):
+                raise AttributeError(f"{called} has no {name!r}: it is called {snake!r} here")
+            raise AttributeError(f"{called!r} object has no attribute {name!r}")
 
     @abstractmethod
     def _answered(self, question: VertexQuestion) -> Frame:

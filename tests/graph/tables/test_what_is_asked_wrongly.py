@@ -176,3 +176,17 @@ def test_names_of_aggregates_and_of_columns_of_programs():
             graph.pregel(given, "min(msg)", send_to_dst="src.id")
     with pytest.raises(UsageError, match="pregel needs a column"):
         graph.pregel(["x"], "min(msg)", send_to_dst="src.id")
+
+
+def test_names_of_graphframes_are_said_to_be_called_otherwise_or_not_to_be_there():
+    graph = Graph({"src": [1], "dst": [2]})
+    for name, message in {
+        "svdPlusPlus": "Graph has no 'svdPlusPlus', which GraphFrames has; docs/graphs_of_tables",
+        "svd_plus_plus": "Graph has no 'svd_plus_plus', which GraphFrames has",
+        "pageRank": "Graph has no 'pageRank': it is called 'page_rank' here",
+        "inDegrees": "it is called 'in_degrees' here",
+        "nothing": "'Graph' object has no attribute 'nothing'",
+    }.items():
+        with pytest.raises(AttributeError, match=message):
+            getattr(graph, name)
+        assert not hasattr(graph, name)
