@@ -18,7 +18,7 @@ from benchmarks.many_dataflows import IN_TURN, RECORD, moving
 SHAPES = {"tiny": ((2, 3),), "small": ((100, 100),), "full": ((100, 1_000), (1_000, 1_000))}
 ROUNDS = {"tiny": 4, "small": 200, "full": 1_000}
 
-OPERATOR_BYTES = 15_000
+OPERATOR_BYTES = 8_000
 """What an operator takes at the most: a case that does not fit would end others' programs."""
 
 

@@ -32,22 +32,23 @@ cdef class Tee:
 
 
 cdef class Queue(Pusher):
+    # What is looked at for each batch comes first, so that it is in few lines of the cache.
     cdef readonly tuple _next
     cdef readonly object _local
     cdef bint _is_in_memory
+    cdef bint _is_above_watermark
     cdef Activation _activation
-    cdef readonly list _later
-    cdef object _wake
-    cdef readonly object _channel
+    cdef object _aligner
+    cdef Py_ssize_t _left
+    cdef Py_ssize_t _budget
     cdef readonly ChangeBatch consumed
     cdef public object last_time
-    cdef public object reader
-    cdef Py_ssize_t _budget
-    cdef Py_ssize_t _left
+    cdef readonly object _channel
+    cdef readonly list _later
+    cdef object _wake
     cdef object _backpressure
     cdef object _in_flight
-    cdef bint _is_above_watermark
-    cdef object _aligner
+    cdef public object reader
 
     cpdef push(self, object time, object batch)
     cpdef tuple pull(self)
@@ -57,6 +58,7 @@ cdef class Queue(Pusher):
     @cython.locals(n_records=Py_ssize_t, item=tuple)
     cpdef tuple take(self)
     cpdef _keep_next(self)
+    cdef _need_local(self)
     @cython.locals(waiting=list, least=dict, batches_at=dict, batches=list)
     cpdef bint put_off_later_rounds(self) except -1
     cpdef abandon(self)

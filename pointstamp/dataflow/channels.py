@@ -54,6 +54,12 @@ _N_WAITING, _BATCH_COST, _LARGE_RECORDS = N_WAITING, BATCH_COST, LARGE_RECORDS
 
 _ROWS = kind_of([])
 
+_NONE_WAITING: Any = ()
+"""In place of the `deque` of a queue in which no two batches have waited: it is of 760 bytes."""
+
+_NONE_PUT_OFF: list[Any] = []
+"""Stays empty, and is that of all queues."""
+
 
 def _length(batch: Any) -> int:
     """How many records; for lists, which most small batches are, without a call."""
@@ -161,8 +167,8 @@ class Queue(Pusher):
         self._next: tuple[Any, Any] | None = None
         """What came to an empty queue, and so comes out before all of `_local`."""
         self._is_in_memory = True
-        self._local: Any = deque()  # of (time, batch); or what `hold_in` was given
-        self._later: list[tuple[Any, Any]] = []
+        self._local: Any = _NONE_WAITING  # or a deque of (time, batch); or what `hold_in` was given
+        self._later: list[tuple[Any, Any]] = _NONE_PUT_OFF
         """What `put_off_later_rounds` took out of `_local`."""
         self._wake = wake
         self._activation: Activation | None = wake if isinstance(wake, Activation) else None
@@ -232,6 +238,7 @@ class Queue(Pusher):
         if self._next is None and self._is_in_memory and not self._local:
             self._next = (time, batch)
         else:
+            self._need_local()
             self._local.append((time, batch))
             if (
                 not self._is_above_watermark
@@ -317,8 +324,14 @@ class Queue(Pusher):
     def _keep_next(self) -> None:
         """Put what came first with the others, for what looks at all of them."""
         if self._next is not None:
+            self._need_local()
             self._local.appendleft(self._next)
             self._next = None
+
+    def _need_local(self) -> None:
+        """Have a `deque` for what waits behind something."""
+        if self._local is _NONE_WAITING:
+            self._local = deque()
 
     def put_off_later_rounds(self) -> bool:
         """Have this activation take, of times (outer, round), the least round of each outer one.
@@ -329,6 +342,7 @@ class Queue(Pusher):
         """
         if not self._later and len(self._local) + (self._next is not None) < 2:
             return False
+        self._need_local()
         self._keep_next()
         if type(self._local) is not deque and not self._local.is_small:
             # What is put off is in memory, and what is on disk cannot be looked through.
@@ -367,9 +381,11 @@ class Queue(Pusher):
     def abandon(self) -> None:
         """Throw away what waits here, and what comes: the dataflow was dropped."""
         self._next = None
-        self._local.clear()
-        self._later.clear()
-        if type(self._local) is not deque:
+        self._later = _NONE_PUT_OFF
+        if self._is_in_memory:
+            self._local = _NONE_WAITING
+        else:
+            self._local.clear()
             self._local.set_aside([])
         self._channel = None
         if self._aligner is not None:

@@ -40,6 +40,7 @@ cdef class Output:
 
     cpdef session(self, object capability)
     cpdef push(self, object time, object batch)
+    @cython.locals(builder=Builder)
     cpdef Builder at(self, object time)
     cpdef flush(self)
     cpdef abandon(self)

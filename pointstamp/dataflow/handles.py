@@ -139,7 +139,8 @@ class Output:
 
     def __init__(self, tee: Tee, capabilities: CapabilityCounts) -> None:
         self._tee = tee
-        self._builder = Builder(self._send)
+        self._builder: Builder | None = None
+        """Made when it is needed: what sends batches as they are collects no records."""
         self._time: Any = None
         self.capabilities = capabilities
 
@@ -150,21 +151,32 @@ class Output:
 
     def push(self, time: Any, batch: Any) -> None:
         """Send `batch` as it is: for operators that consumed something of `time` just now."""
-        if not self._builder.is_empty():
+        if self._builder is not None and not self._builder.is_empty():
             self._builder.flush()
         self._tee.push(time, batch)
 
     def at(self, time: Any) -> Builder:
         """What collects records at `time`; what it had of another time is sent."""
+        builder = self._builder
+        if builder is None:
+            self._builder = builder = Builder(self._send)
         if time != self._time:
-            self._builder.flush()
+            builder.flush()
             self._time = time
-        return self._builder
+        return builder
 
     def flush(self) -> None:
         """Send what was collected."""
-        if not self._builder.is_empty():
+        if self._builder is not None and not self._builder.is_empty():
             self._builder.flush()
+
+    def n_collected(self) -> int:
+        """How many records were given and not sent yet."""
+        return 0 if self._builder is None else len(self._builder)
+
+    def held(self) -> list[Any]:
+        """The containers that are collected; see `Builder.held`."""
+        return [] if self._builder is None else self._builder.held()
 
     def abandon(self) -> None:
         """Throw away what was collected, and send nothing more: the dataflow was dropped."""

@@ -9,33 +9,34 @@ from pointstamp.progress.operate cimport LocalOperator, ProgressReport
 
 
 cdef class Operator(LocalOperator):
-    cdef object _call
-    cdef object _owner
-    cdef readonly object watcher
-    cdef readonly object name
-    cdef readonly object timestamp
+    # What each activation looks at comes first, so that it is in few lines of the cache.
+    cdef readonly bint _running
     cdef public bint complete
-    cdef public Py_ssize_t inputs
-    cdef public Py_ssize_t outputs
-    cdef readonly list frontier_interest
-    cdef readonly list frontiers
     cdef readonly list capabilities
-    cdef readonly list initial
-    cdef readonly list notificators
-    cdef readonly list consumed
-    cdef readonly list produced
+    cdef BuiltInLogic _built_in
     cdef readonly list _inputs
     cdef readonly list _outputs
-    cdef readonly list _summaries
-    cdef object _logic
-    cdef BuiltInLogic _built_in
-    cdef readonly bint _running
-    cdef public object role
-    cdef public object parameters
-    cdef object _wake
+    cdef readonly list notificators
     cdef public object aligner
     cdef ProgressReport _idle
     cdef ProgressReport _active
+    cdef object _logic
+    cdef object _wake
+    cdef readonly object watcher
+    cdef readonly list frontiers
+    cdef object _call
+    cdef object _owner
+    cdef readonly object name
+    cdef readonly object timestamp
+    cdef public Py_ssize_t inputs
+    cdef public Py_ssize_t outputs
+    cdef readonly list frontier_interest
+    cdef readonly list initial
+    cdef readonly list consumed
+    cdef readonly list produced
+    cdef readonly list _summaries
+    cdef public object role
+    cdef public object parameters
 
     @cython.locals(
         port=Py_ssize_t,
@@ -48,6 +49,8 @@ cdef class Operator(LocalOperator):
     cpdef push_external_progress(self, object changes)
     @cython.locals(output=Output, input_=Input, notificator=Notificator, capabilities=CapabilityCounts, is_active=bint)
     cpdef ProgressReport pull_internal_progress(self)
+    @cython.locals(idle=ProgressReport)
+    cdef ProgressReport _report(self, bint is_active)
     @cython.locals(capabilities=CapabilityCounts)
     cpdef bint holds(self) except -1
     cpdef bint is_complete(self) except -1

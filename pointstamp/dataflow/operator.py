@@ -49,12 +49,18 @@ S = TypeVar("S")
 Connections = Sequence[Any] | Mapping[int, Any]
 """How times advance between one port and those of the other side, by their number."""
 
+_FEW_WAYS = 2
+"""Of inputs with so many ways, which nearly all have, what says so is shared."""
+
 STAYS = object()
 """The summary of a way that leaves times as they are, whatever type they are of."""
 
 UNFINISHED = object()
 """What a logic returns to have the dataflow wait for it although it holds no capability:
 what it has begun outside, a program for one, has still to end, and will have it run again."""
+
+
+_NO_REPORT = ProgressReport((), (), (), False)
 
 
 def _idle(inputs: list[Input], outputs: list[Output]) -> None:
@@ -134,8 +140,8 @@ class Operator(LocalOperator):
         self.aligner: EpochAligner | None = None
         """Of an operator that keeps state, in a durable dataflow."""
         self._wake = wake
-        self._idle = ProgressReport((), (), (), False)
-        self._active = ProgressReport((), (), (), True)
+        self._idle = self._active = _NO_REPORT
+        """The second is another one from when it asks for another visit; few ever do."""
 
     @property
     def holds_capability(self) -> bool:
@@ -222,7 +228,14 @@ class Operator(LocalOperator):
             if input_.end_round():
                 is_active = True
         self.complete = again is not UNFINISHED
-        return self._active if is_active else self._idle
+        return self._report(is_active)
+
+    def _report(self, is_active: bool) -> ProgressReport:
+        """What to report: the batches, and whether to be visited again."""
+        idle = self._idle
+        if is_active and self._active is idle:
+            self._active = ProgressReport(idle.internal, idle.consumed, idle.produced, True)
+        return self._active if is_active else idle
 
     def changed(self) -> None:
         """Something to report; outside of an activation it asks for one."""
@@ -253,6 +266,17 @@ class Operator(LocalOperator):
         self._inputs, self._outputs = [], []
         self.notificators.clear()
 
+    def end_ports(self, alike: Callable[[str, list[Any], list[Any]], list[Any]]) -> None:
+        """No port comes after this: let go of the room for more; what is `alike` is shared."""
+        interests, initial = self.frontier_interest, self.initial
+        self.frontiers = self.frontiers[:]
+        if not any(interests):
+            self.frontiers = alike("frontiers", self.frontiers, interests)
+        self.frontier_interest = alike("interests", interests[:], interests)
+        self.initial = alike("initial", initial[:], initial)
+        self.capabilities = self.capabilities[:]
+        self.consumed, self.produced = self.consumed[:], self.produced[:]
+
     def set_logic(self, logic: Logic, inputs: list[Input], outputs: list[Output]) -> None:
         """Complete the operator; nothing is added after this."""
         self._logic = logic
@@ -260,8 +284,7 @@ class Operator(LocalOperator):
         self._inputs = inputs
         self._outputs = outputs
         held = [capabilities.changes for capabilities in self.capabilities]
-        self._idle = ProgressReport(held, self.consumed, self.produced, False)
-        self._active = ProgressReport(held, self.consumed, self.produced, True)
+        self._idle = self._active = ProgressReport(held, self.consumed, self.produced, False)
 
     def declared(self) -> str:
         """What all workers must have declared alike, for `Scope.structure`."""
@@ -336,7 +359,7 @@ class OperatorBuilder(Generic[S]):
             name,
             scope.timestamp,
             scope.activation(self._node),
-            environment.defer,
+            scope.defer,
             environment.watcher,
         )
         self._inputs: list[Input] = []
@@ -409,13 +432,24 @@ class OperatorBuilder(Generic[S]):
         self._n_outputs_before.append(operator.outputs)
         operator.consumed.append(consumed)
         operator.frontier_interest.append(interest)
-        make = (
-            MutableAntichain if self._scope.environment.durable_state is None else AlignedFrontier
-        )
-        operator.frontiers.append(make(operator.timestamp, [(operator.timestamp.minimum, 1)]))
+        operator.frontiers.append(self._new_frontier(interest))
         self._queues.append(queue)
         self._add_port(port, True, operator.outputs, summaries)
         return port
+
+    def _new_frontier(self, interest: Interest) -> MutableAntichain:
+        """What an input sees of what may come: at first, anything."""
+        timestamp = self._operator.timestamp
+        least = [(timestamp.minimum, 1)]
+        if self._scope.environment.durable_state is not None:
+            return AlignedFrontier(timestamp, least)
+        if interest != Interest.NEVER:
+            return MutableAntichain(timestamp, least)
+        # It never changes: one for all inputs of the scope to which no frontier is delivered.
+        shared: MutableAntichain | None = self._scope.shared.get(MutableAntichain)
+        if shared is None:
+            shared = self._scope.shared[MutableAntichain] = MutableAntichain(timestamp, least)
+        return shared
 
     def new_output(self, *, initial: bool = True, summaries: Connections | None = None) -> S:
         """A new output, as a stream.
@@ -590,9 +624,11 @@ class OperatorBuilder(Generic[S]):
 
     def _finish_ports(self) -> None:
         operator = self._operator
+        operator.end_ports(self._alike)
         identity = operator.timestamp.identity
-        # One for all ways that leave times as they are: it never changes.
-        stays = self._antichain(identity)
+        # One for all ways that leave times as they are, in the whole scope: it never changes.
+        shared = self._scope.shared
+        stays = shared.get(STAYS) or shared.setdefault(STAYS, self._antichain(identity))
         table = self._default_rows(stays)
         for input_, ways in self._summaries.items():
             row = table[input_] = dict(table[input_])
@@ -601,16 +637,28 @@ class OperatorBuilder(Generic[S]):
                 paths = stays if summary is STAYS else self._antichain(summary)
                 if len(paths):
                     row[output] = paths
+        if not self._summaries and all(len(row) <= _FEW_WAYS for row in table):
+            table = self._alike("summaries", table, [tuple(row) for row in table])
         operator.set_summaries(table)
         if self._log is not None:
             self._log.summaries(operator, table)
-        staying = {id(row): _staying(row, identity) for row in distinct_rows(table)}
+        staying = {id(row): self._shared_set(row) for row in distinct_rows(table)}
         self._inputs = [
             Input(operator.name, port, queue, counts, operator.capabilities, row, staying[id(row)])
             for port, (queue, counts, row) in enumerate(
                 zip(self._queues, operator.frontiers, table, strict=True)
             )
         ]
+
+    def _alike(self, what: str, values: list[Any], said: list[Any]) -> list[Any]:
+        """`values`, or the list of another operator of the scope of which the same is `said`.
+
+        It never changes, or it is one of its own: in a durable dataflow interests do.
+        """
+        if len(values) > _FEW_WAYS or self._scope.environment.durable_state is not None:
+            return values
+        shared: list[Any] = self._scope.shared.setdefault((what, *said), values)
+        return shared
 
     def _default_rows(self, stays: Antichain) -> list[dict[int, Antichain]]:
         """Per input the ways of which nothing was said: one dictionary for all that have the same.
@@ -619,6 +667,7 @@ class OperatorBuilder(Generic[S]):
         """
         by_default = self._outputs_by_default
         rows: dict[tuple[bool, int], dict[int, Antichain]] = {}
+        shared = self._scope.shared
         table = []
         for input_, before in enumerate(self._n_outputs_before):
             n_before = bisect_left(by_default, before)
@@ -630,9 +679,19 @@ class OperatorBuilder(Generic[S]):
                 key = False, n_before
                 outputs = by_default[n_before:]
             if key not in rows:
-                rows[key] = dict.fromkeys(outputs, stays)
+                row = dict.fromkeys(outputs, stays)
+                # What says more of a way does it to a copy, so operators share them.
+                rows[key] = shared.setdefault(("row", *row), row) if len(row) <= _FEW_WAYS else row
             table.append(rows[key])
         return table
+
+    def _shared_set(self, row: Mapping[int, Antichain]) -> set[int]:
+        """`_staying`, as a set of the whole scope where it is small."""
+        found = _staying(row, self._operator.timestamp.identity)
+        if len(found) > _FEW_WAYS:
+            return found
+        kept: set[int] = self._scope.shared.setdefault(("stays", *sorted(found)), found)
+        return kept
 
     def _antichain(self, summary: Any) -> Antichain:
         summaries = summary if isinstance(summary, list) else [] if summary is None else [summary]

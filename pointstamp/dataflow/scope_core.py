@@ -65,7 +65,7 @@ class ScopeCore(Generic[S]):
         """What the worker knows the outermost scope by, from the end of its making on."""
         self.scopes: list[Any] = []
         """The scopes in it, closed ones only."""
-        self._activations: list[Activation] = []
+        self._activations: dict[int, Activation] = {}
         self._wake = wake if parent is None else parent.activation(self.node)
         self._names: list[str] = ["outside"]
         self._children: dict[int, Operate] = {}
@@ -74,6 +74,10 @@ class ScopeCore(Generic[S]):
         """By edge: how its batches reach the workers, in words."""
         self._entered: list[ChangeBatch] = []
         self._n_outputs = 0
+        self.defer = environment.defer
+        """One for all operators: each look at it would make another."""
+        self.shared: dict[Any, Any] = {}
+        """What operators have in common that never changes, by what it is; see `Operator`."""
         self.beside: dict[Any, Any] = {}
         """What layers below keep of it, by what is theirs: a type, or a function."""
         self.checks: list[Callable[[], object]] = []
@@ -267,9 +271,12 @@ class ScopeCore(Generic[S]):
 
     def activation(self, node: int) -> Activation:
         """What asks for operator `node` to be run."""
-        activation = Activation(node)
-        activation.subgraph = self.subgraph
-        self._activations.append(activation)
+        activation = self._activations.get(node)
+        if activation is None:
+            activation = Activation(node)
+            activation.subgraph = self.subgraph
+            if self.subgraph is None:
+                self._activations[node] = activation
         return activation
 
     def check_stream(self, stream: StreamCore[Any], operator: str) -> None:
@@ -334,7 +341,7 @@ class ScopeCore(Generic[S]):
             wake=self._wake,
             observer=None if self._log is None else self._log.observer(self.number),
         )
-        for activation in self._activations:
+        for activation in self._activations.values():
             activation.subgraph = self.subgraph
         self._activations.clear()
         if self.parent is not None:

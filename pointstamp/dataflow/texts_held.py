@@ -109,7 +109,7 @@ class TextsHeld:
             for input_ in operator._inputs:
                 found += rows_in(input_.held(), operator.name)
             for output in operator._outputs:
-                found += rows_in(output._builder.held(), operator.name)
+                found += rows_in(output.held(), operator.name)
         for name, waiting in self.waiting_with:
             found += rows_in(waiting(), name)
         return found

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, Unpack, overload
 from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError, Routed, Unrouted
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.operators.transform import is_of_columns, kept, rows, transform, try_transform
+from pointstamp.operators.transform import (
+    each_record,
+    is_of_columns,
+    kept,
+    rows,
+    transform,
+    try_transform,
+)
 from pointstamp.operators.user_code import check_callable, check_function, is_async
 from pointstamp.operators.validation import guarded_columns
 
@@ -109,9 +116,7 @@ class MapMethods(StreamCore[T]):
 
             return awaited.transform(self, name, function, awaited.BY_RECORD, policy, concurrency)
         if policy.raises:
-            return transform(
-                self, name, lambda time, batch: [function(x) for x in rows(batch, name)]
-            )
+            return each_record(self, name, function)
         attempt = policy.guard(function)
         return try_transform(
             self, name, lambda time, batch: _good(map(attempt, rows(batch, name))), policy

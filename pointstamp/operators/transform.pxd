@@ -10,6 +10,14 @@ cdef class _Transform(BuiltInLogic):
     cpdef run(self, list inputs, list outputs)
 
 
+cdef class _EachRecord(BuiltInLogic):
+    cdef object _function
+    cdef object _name
+
+    @cython.locals(input_=Input, output=Output, item=tuple)
+    cpdef run(self, list inputs, list outputs)
+
+
 cdef class _TryTransform(BuiltInLogic):
     cdef object _function
     cdef object _policy

@@ -39,13 +39,30 @@ def transform(
 
     of_updates : whether the function is one of collections, which keep nothing of a batch
     """
+    return built_in(stream, name, _Transform(function), pact, of_updates=of_updates)
+
+
+def each_record(stream: StreamCore[Any], name: str, function: Callable[[Any], Any]) -> Stream[Any]:
+    """Replace every record of every list by `function(record)`."""
+    return built_in(stream, name, _EachRecord(function, name))
+
+
+def built_in(
+    stream: StreamCore[Any],
+    name: str,
+    logic: BuiltInLogic,
+    pact: Pact = PIPELINE,
+    *,
+    of_updates: bool = False,
+) -> Stream[Any]:
+    """An operator of one input and one output, with this logic, that holds no capability."""
     builder = OperatorBuilder(stream.scope, name)
     if of_updates:
         builder.states.holds_no_texts()
     builder.new_input(stream, pact, Interest.NEVER)
     result: Stream[Any] = builder.new_output(initial=False)
 
-    builder.build(lambda capabilities, info: _Transform(function))
+    builder.build(lambda capabilities, info: logic)
     return result
 
 
@@ -85,6 +102,22 @@ class _Transform(BuiltInLogic):
             changed = self._function(item[0], item[1])
             if changed is not None:
                 output.push(item[0], changed)
+
+
+class _EachRecord(BuiltInLogic):
+    """The logic of a map: as `_Transform`, without a function around the user's."""
+
+    __slots__ = ("_function", "_name")
+
+    def __init__(self, function: Callable[[Any], Any], name: str) -> None:
+        self._function = function
+        self._name = name
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        input_, output = inputs[0], outputs[0]
+        function = self._function
+        while (item := input_.pull()) is not None:
+            output.push(item[0], [function(record) for record in rows(item[1], self._name)])
 
 
 class _TryTransform(BuiltInLogic):

@@ -1,6 +1,7 @@
 cimport cython
 
 cdef Py_ssize_t _FEW
+cdef Py_ssize_t _FEW_NUMBERS
 cdef long long _BEYOND
 cdef int _NOTHING
 cdef int _INTEGERS
@@ -13,14 +14,14 @@ cdef object _joined(long long outer, long long inner, bint is_pair)
 
 @cython.final
 cdef class ChangeBatch:
-    cdef readonly list items
-    cdef readonly list changes
     cdef Py_ssize_t _n
     cdef dict _many
     cdef readonly int kind
-    cdef long long outers[8]
-    cdef long long inners[8]
-    cdef long long totals[8]
+    cdef long long outers[4]
+    cdef long long inners[4]
+    cdef long long totals[4]
+    cdef readonly list items
+    cdef readonly list changes
 
     @cython.locals(outer="long long", inner="long long")
     cpdef update(self, object item, long long change)

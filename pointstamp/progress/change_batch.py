@@ -22,11 +22,17 @@ from typing import Any
 _FEW = 8
 """How many items are looked through one by one."""
 
+_FEW_NUMBERS = 4
+"""How many are kept as numbers: a dataflow has five batches for each operator, mostly empty."""
+
 _BEYOND = 2**61
 """Numbers from here on, or as far below zero, are kept as objects."""
 
 NOTHING, INTEGERS, PAIRS, OBJECTS = range(4)
 """What the items of a batch are, if they are few."""
+
+_NO_LIST: list[Any] = []
+"""Stays empty, and is that of all batches whose items are few numbers."""
 
 # Compiled, numbers of C.
 _NOTHING, _INTEGERS, _PAIRS, _OBJECTS = NOTHING, INTEGERS, PAIRS, OBJECTS
@@ -52,18 +58,18 @@ class ChangeBatch:
     __slots__ = ("_many", "_n", "changes", "inners", "items", "kind", "outers", "totals")
 
     def __init__(self, changes: Iterable[tuple[Any, int]] = ()) -> None:
-        self.items: list[Any] = []
+        self.items: list[Any] = _NO_LIST
         """What has not cancelled: after a call of `gather`, which says how many."""
-        self.changes: list[int] = []
+        self.changes: list[int] = _NO_LIST
         """Beside them, the change of each."""
         self._n = 0
         self._many: dict[Any, int] | None = None
         """All of them, if there are many; then none is in the lists, or among the numbers."""
         self.kind = _NOTHING
         # Of integers and pairs, the numbers, and the change of each.
-        self.outers = [0, 0, 0, 0, 0, 0, 0, 0]
-        self.inners = [0, 0, 0, 0, 0, 0, 0, 0]
-        self.totals = [0, 0, 0, 0, 0, 0, 0, 0]
+        self.outers = [0, 0, 0, 0]
+        self.inners = [0, 0, 0, 0]
+        self.totals = [0, 0, 0, 0]
         for item, change in changes:
             self.update(item, change)
 
@@ -107,7 +113,7 @@ class ChangeBatch:
                 return
         if not change:
             return
-        if n == _FEW:
+        if n == _FEW_NUMBERS:
             self._update_object(_joined(outer, inner, is_pair), change)
             return
         self.outers[n] = outer
@@ -149,7 +155,7 @@ class ChangeBatch:
         self._n = 0
         self.kind = _NOTHING
         if len(self.items) > _FEW:
-            self.items, self.changes = [], []
+            self.items = self.changes = _NO_LIST
 
     def drain(self) -> list[tuple[Any, int]]:
         """Give up all changes, in the order of their first mention."""
@@ -197,6 +203,8 @@ class ChangeBatch:
     def _make_objects(self) -> None:
         """Have the lists hold what was numbers."""
         n = self._n
+        if self.items is _NO_LIST:
+            self.items, self.changes = [], []
         while len(self.items) < n:
             self.items.append(None)
             self.changes.append(0)
@@ -245,7 +253,7 @@ class ChangeBatch:
     def _make_many(self) -> None:
         self._many = dict(self._pairs())
         self._n = 0
-        self.items, self.changes = [], []
+        self.items = self.changes = _NO_LIST
 
     def _update_many(self, item: Any, change: int) -> None:
         assert self._many is not None

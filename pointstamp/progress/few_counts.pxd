@@ -8,17 +8,23 @@ cdef long long _BEYOND
 
 
 @cython.final
+cdef class Others:
+    cdef long long outers[6]
+    cdef long long inners[6]
+
+
+# What is looked at in each change comes first, so that it is in few lines of the cache.
+@cython.final
 cdef class FewCounts:
-    cdef object _timestamp
-    cdef bint _pairs
+    cdef readonly MutableAntichain many
     cdef Py_ssize_t _n
     cdef long long _outers[6]
     cdef long long _inners[6]
     cdef long long _numbers[6]
     cdef readonly Py_ssize_t n_others
-    cdef long long other_outers[6]
-    cdef long long other_inners[6]
-    cdef readonly MutableAntichain many
+    cdef readonly Others others
+    cdef object _timestamp
+    cdef bint _pairs
 
     @cython.locals(
         n=Py_ssize_t,

@@ -30,6 +30,20 @@ _FEWER = 3
 """When so many are left of many, they are few again: not at once, or it would be to and fro."""
 
 
+class Others:
+    """The other times that left a frontier, or joined it, by one change.
+
+    One for all counts of a tracker, which reads them after each change: to keep room for them
+    at each place would be a third of its memory.
+    """
+
+    __slots__ = ("inners", "outers")
+
+    def __init__(self) -> None:
+        self.outers = [0, 0, 0, 0, 0, 0]
+        self.inners = [0, 0, 0, 0, 0, 0]
+
+
 class FewCounts:
     """Counts of times, and their frontier.
 
@@ -54,11 +68,10 @@ class FewCounts:
         "_timestamp",
         "many",
         "n_others",
-        "other_inners",
-        "other_outers",
+        "others",
     )
 
-    def __init__(self, timestamp: Timestamp) -> None:
+    def __init__(self, timestamp: Timestamp, others: Others | None = None) -> None:
         self._timestamp = timestamp
         self._pairs = bool(timestamp.pairs)
         self._n = 0
@@ -67,8 +80,8 @@ class FewCounts:
         self._numbers = [0, 0, 0, 0, 0, 0]
         self.n_others = 0
         """Of the last change that moved the frontier: how many other times left or joined it."""
-        self.other_outers = [0, 0, 0, 0, 0, 0]
-        self.other_inners = [0, 0, 0, 0, 0, 0]
+        self.others: Others = Others() if others is None else others
+        """Which: until the next change of any counts that have the same."""
         self.many: MutableAntichain | None = None
         """What counts all of them, if there are many."""
 
@@ -76,8 +89,8 @@ class FewCounts:
         """Add `change` to the count of a time; how the frontier moved by it.
 
         Returns 1 if the time came into the frontier, from which `n_others` others went; -1 if it
-        went, and others came; else 0. Which, is in `other_outers` and `other_inners`, or where
-        there are many in `gone` and `came` of `many`, until the next change.
+        went, and others came; else 0. Which, is in `others`, or where there are many in `gone`
+        and `came` of `many`, until the next change.
         """
         if self.many is not None:
             if self.many.n_times() > _FEWER:
@@ -122,8 +135,8 @@ class FewCounts:
                 below = self._inners[other]
                 if below < inner:
                     break
-                self.other_outers[n_others] = self._outers[other]
-                self.other_inners[n_others] = below
+                self.others.outers[n_others] = self._outers[other]
+                self.others.inners[n_others] = below
                 n_others += 1
         self.n_others = n_others
         return 1 if after > 0 else -1

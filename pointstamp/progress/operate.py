@@ -54,6 +54,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import cache
 from typing import Any, Protocol
 
 from pointstamp.progress.antichain import Antichain
@@ -80,6 +81,17 @@ class Interest(IntEnum):
     NEVER = 0
     IF_CAPABILITY = 1
     ALWAYS = 2
+
+
+@cache
+def no_changes(inputs: int) -> list[ChangeBatch]:
+    """What an operator is given that no frontier is delivered to: one list, of empty batches."""
+    return new_changes(inputs)
+
+
+def new_changes(n_ports: int) -> list[ChangeBatch]:
+    """One empty batch for each port."""
+    return [ChangeBatch() for _ in range(n_ports)]
 
 
 class ProgressReport:

@@ -2,7 +2,7 @@ cimport cython
 
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
-from pointstamp.progress.few_counts cimport FewCounts
+from pointstamp.progress.few_counts cimport FewCounts, Others
 from pointstamp.progress.step cimport Step
 
 cdef long long _BEYOND
@@ -10,51 +10,42 @@ cdef long long _BEYOND
 
 @cython.final
 cdef class Tracker:
-    cdef readonly object topology
-    cdef list steps
-    cdef bytearray is_inside
-    cdef bytearray is_delivered
-    cdef long long[::1] _first_shifts
-    cdef long long[::1] _shift_to
-    cdef long long[::1] _shift_outers
-    cdef long long[::1] _shift_inners
-    cdef long long[::1] _shift_until
-    cdef object _timestamp
-    cdef object _key
-    cdef long long _outer
-    cdef long long _inner
-    cdef bint _natural
-    cdef readonly bint has_pairs
+    # What each propagation looks at comes first, so that it is in few lines of the cache.
     cdef readonly bint has_numbers
-    cdef readonly list _pointstamps
-    cdef readonly list _implications
-    cdef list _to_outputs
-    cdef long long[::1] _noted_places
-    cdef long long[::1] _noted_outers
-    cdef long long[::1] _noted_inners
-    cdef list _noted_times
-    cdef long long[::1] _noted_changes
+    cdef readonly bint has_pairs
+    cdef bint _are_laid_out
+    cdef bint _natural
     cdef Py_ssize_t _n_noted
-    cdef Py_ssize_t n_moved
     cdef Py_ssize_t _work_first
     cdef Py_ssize_t _work_end
+    cdef Py_ssize_t n_moved
+    cdef Py_ssize_t _n_inside
+    cdef readonly list _pointstamps
+    cdef readonly list _implications
+    cdef bytearray is_inside
+    cdef bytearray is_delivered
+    cdef list _to_outputs
+    cdef readonly list output_changes
+    cdef Others _others
+    cdef long long[::1] _noted
+    cdef long long[::1] _work
+    cdef long long[::1] moved
+    cdef long long[::1] _first_shifts
+    cdef long long[::1] _shifts
+    cdef list _noted_times
     cdef list _work_times
     cdef list _work_keys
-    cdef long long[::1] _work_outers
-    cdef long long[::1] _work_inners
-    cdef long long[::1] _work_places
-    cdef long long[::1] _work_changes
-    cdef long long[::1] moved_places
-    cdef long long[::1] moved_outers
-    cdef long long[::1] moved_inners
     cdef list moved_times
-    cdef long long[::1] moved_changes
-    cdef Py_ssize_t _n_inside
-    cdef readonly list output_changes
+    cdef list steps
+    cdef object _key
+    cdef object _timestamp
+    cdef long long _outer
+    cdef long long _inner
+    cdef readonly object topology
 
     @cython.locals(note=Py_ssize_t)
     cpdef update(self, Py_ssize_t location, object time, long long change)
-    @cython.locals(note=Py_ssize_t)
+    @cython.locals(at=Py_ssize_t)
     cpdef update_number(
         self, Py_ssize_t location, long long outer, long long inner, long long change
     )
@@ -90,6 +81,7 @@ cdef class Tracker:
     cdef _push(self, Py_ssize_t location, object time, long long change)
     @cython.locals(first=Py_ssize_t, end=Py_ssize_t, to=Py_ssize_t)
     cdef Py_ssize_t _make_room(self, Py_ssize_t at) except -1
+    @cython.locals(number=Py_ssize_t)
     cdef _move(self, Py_ssize_t at, Py_ssize_t to)
     cdef _grow_work(self)
     @cython.locals(
@@ -100,13 +92,15 @@ cdef class Tracker:
         implied=MutableAntichain,
     )
     cdef _spread(self)
-    @cython.locals(step=Step, moved=Py_ssize_t)
+    cdef list _steps_of(self, Py_ssize_t location)
+    @cython.locals(step=Step, moved=Py_ssize_t, steps=list)
     cdef _pass_on(self, Py_ssize_t location, object time, long long change)
     @cython.locals(moved=Py_ssize_t)
     cdef Py_ssize_t _next_moved(self) except -1
     cdef object _time(self, long long outer, long long inner)
     cdef bint _reads(self, object time) except -1
     @cython.locals(
+        at=Py_ssize_t,
         location=Py_ssize_t,
         outer="long long",
         inner="long long",
@@ -134,7 +128,7 @@ cdef class Tracker:
         self, Py_ssize_t location, long long outer, long long inner, int change
     )
     @cython.locals(
-        step=Step, moved=Py_ssize_t, at=Py_ssize_t, to_outer="long long", to_inner="long long"
+        step=Step, way=Py_ssize_t, at=Py_ssize_t, to_outer="long long", to_inner="long long"
     )
     cdef _pass_number_on(
         self, Py_ssize_t location, long long outer, long long inner, int change
@@ -143,6 +137,7 @@ cdef class Tracker:
         low=Py_ssize_t,
         middle=Py_ssize_t,
         high=Py_ssize_t,
+        at=Py_ssize_t,
         other="long long",
         is_before=bint,
     )
@@ -151,3 +146,8 @@ cdef class Tracker:
     )
     cdef _make_objects(self)
     cdef list _counted(self, list places)
+    @cython.locals(at=Py_ssize_t)
+    cdef list _listed(self, object entries, list times, Py_ssize_t n)
+    @cython.locals(at=Py_ssize_t)
+    cdef list _times_in(self, object entries)
+    cdef list _no_times(self)

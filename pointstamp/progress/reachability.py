@@ -18,13 +18,16 @@ Rules
    time, the change that removes its next round meets the one that would add it:
    without this order the two would chase each other around the loop for ever.
 
-4. What waits to be passed on is sorted by (time, location), in arrays side by side,
-   without an object for each entry: there are seldom more than a handful, and new
-   ones come nearly always at the end. The arrays keep their places when they are
-   emptied: to let go of them costs more than a round of work does.
+4. What waits to be passed on is sorted by (time, location), in an array of numbers, without
+   an object for each entry: there are seldom more than a handful, and new ones come nearly
+   always at the end. The array keeps its places when it is emptied: to let go of them costs
+   more than a round of work does.
 5. Times that are integers, or pairs of integers, are numbers in here, from `update_number`
-   to `moved_outers` and `moved_inners`: an integer is a pair whose first number is 0. When one
+   to `moved`: an integer is a pair whose first number is 0. When one
    comes that is too large, all of them become objects, as other times are from the start.
+6. An entry is four numbers that follow each other: a location, a time, and its change. Where
+   times are objects, they are in a list beside. So a worker of many dataflows, whose trackers have
+   left the processor's cache by the next round, waits for few lines of it.
 
 Source: timely-dataflow `progress/reachability.rs` (`Tracker`).
 """
@@ -32,11 +35,12 @@ Source: timely-dataflow `progress/reachability.rs` (`Tracker`).
 from __future__ import annotations
 
 from array import array
+from functools import partial
 from typing import Any
 
 from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.few_counts import BEYOND, FewCounts
+from pointstamp.progress.few_counts import BEYOND, FewCounts, Others
 from pointstamp.progress.step import Step
 from pointstamp.progress.topology import Topology
 
@@ -48,15 +52,15 @@ def _grown(numbers: Any) -> Any:
 
 _BEYOND = BEYOND  # compiled, a number of C
 
-_PLACES = 8
+_PLACES = 4
 """How many entries the arrays have room for at first."""
 
 
-def _no_numbers() -> Any:
-    return array("q", bytes(8 * _PLACES))
+def _no_entries() -> Any:
+    return array("q", bytes(8 * 4 * _PLACES))
 
 
-_UNUSED = _no_numbers()
+_UNUSED = array("q", [0])
 
 
 class Tracker:
@@ -80,6 +84,7 @@ class Tracker:
     """
 
     __slots__ = (
+        "_are_laid_out",
         "_first_shifts",
         "_implications",
         "_inner",
@@ -87,35 +92,24 @@ class Tracker:
         "_n_inside",
         "_n_noted",
         "_natural",
-        "_noted_changes",
-        "_noted_inners",
-        "_noted_outers",
-        "_noted_places",
+        "_noted",
         "_noted_times",
+        "_others",
         "_outer",
         "_pointstamps",
-        "_shift_inners",
-        "_shift_outers",
-        "_shift_to",
-        "_shift_until",
+        "_shifts",
         "_timestamp",
         "_to_outputs",
-        "_work_changes",
+        "_work",
         "_work_end",
         "_work_first",
-        "_work_inners",
         "_work_keys",
-        "_work_outers",
-        "_work_places",
         "_work_times",
         "has_numbers",
         "has_pairs",
         "is_delivered",
         "is_inside",
-        "moved_changes",
-        "moved_inners",
-        "moved_outers",
-        "moved_places",
+        "moved",
         "moved_times",
         "n_moved",
         "output_changes",
@@ -128,9 +122,12 @@ class Tracker:
     ) -> None:
         timestamp = topology.timestamp
         self.topology = topology
-        self.steps = [[Step(to, s) for to, s in steps] for steps in topology.steps]
-        """Per location."""
-        self._lay_out_shifts()
+        self.steps: list[list[Step] | None] = [None] * len(topology.steps)
+        """Per location, where they were needed as objects; see `_steps_of`."""
+        self._first_shifts = self._shifts = _UNUSED
+        """Per location the number of its first step, and of each step four numbers: where to, what
+        it adds to both numbers of a time, and below what the second has to stay."""
+        self._are_laid_out = False
         self.is_inside = bytearray(node != 0 for node, _, _ in topology.ports)
         self.is_delivered = bytearray(is_target for _, _, is_target in topology.ports)
         """Per location: whether its frontier is delivered to something."""
@@ -142,45 +139,49 @@ class Tracker:
         self.has_numbers = self._natural and (self.has_pairs or bool(timestamp.integers))
         """Whether times are numbers in here, until one comes that is too large."""
         n = len(topology.ports)
-        make: Any = FewCounts if self.has_numbers else MutableAntichain
+        self._others = Others()
+        make: Any = MutableAntichain
+        if self.has_numbers:
+            make = partial(FewCounts, others=self._others)
         self._pointstamps: list[Any] = [make(timestamp) for _ in range(n)]
         self._implications: list[Any] = [make(timestamp) for _ in range(n)]
         self._to_outputs: list[list[Step]] | None = None
         if to_outputs is not None:
-            self._to_outputs = [
-                [Step(output, summary) for output, summary in paths] for paths in to_outputs
-            ]
+            # Along a chain they are all alike: those of a location are shared with the next one.
+            self._to_outputs = []
+            before: list[tuple[int, Any]] = []
+            steps: list[Step] = []
+            for paths in to_outputs:
+                if paths != before:
+                    steps = [Step(output, summary) for output, summary in paths]
+                    before = paths
+                self._to_outputs.append(steps)
         self._outer = 0
         self._inner = 0
         """The time that was read last, as numbers."""
-        # Noted changes, in arrays side by side: the times are numbers or objects.
+        # Noted changes: the times are numbers or objects.
         self._n_noted = 0
-        self._noted_places = _no_numbers()
-        self._noted_outers = _no_numbers()
-        self._noted_inners = _no_numbers()
-        self._noted_times: list[Any] = [None] * _PLACES
-        self._noted_changes = _no_numbers()
+        self._noted = _no_entries()
+        self._noted_times: list[Any] = self._no_times()
         # What is to be passed on: from `_work_first` to `_work_end`, sorted by key and place.
         self._work_first = 0
         self._work_end = 0
-        self._work_outers = _no_numbers()
-        self._work_inners = _no_numbers()
-        self._work_times: list[Any] = [None] * _PLACES
-        self._work_keys: list[Any] = self._work_times if self._natural else [None] * _PLACES
-        self._work_places = _no_numbers()
-        self._work_changes = _no_numbers()
+        self._work = _no_entries()
+        self._work_times: list[Any] = self._no_times()
+        self._work_keys: list[Any] = self._work_times if self._natural else self._no_times()
         # Changes of frontiers, `n_moved` of them, until they are drained.
         self.n_moved = 0
-        self.moved_places = _no_numbers()
-        self.moved_outers = _no_numbers()
-        self.moved_inners = _no_numbers()
-        self.moved_times: list[Any] = [None] * _PLACES
-        self.moved_changes = _no_numbers()
+        self.moved = _no_entries()
+        self.moved_times: list[Any] = self._no_times()
         self._n_inside = 0
         self.output_changes: list[ChangeBatch] = [
             ChangeBatch() for _ in range(topology.nodes[0].inputs)
         ]
         """Per scope output: changes in what pointstamps inside imply there."""
+
+    def _no_times(self) -> list[Any]:
+        """Room for as many times as there are entries at first, where times are objects."""
+        return [] if self.has_numbers else [None] * _PLACES
 
     def follow_outside(self, output: int, input_: int, summary: Any) -> None:
         """Add a path outside, from a scope output to a scope input.
@@ -190,8 +191,8 @@ class Tracker:
         """
         topology = self.topology
         topology.add_outside_step(output, input_, summary)
-        self.steps[topology.target(0, output)].append(Step(topology.source(0, input_), summary))
-        self._lay_out_shifts()
+        self.steps[topology.target(0, output)] = None
+        self._are_laid_out = False
         for time in self._implications[topology.target(0, output)].frontier:
             reached = summary.results_in(time)
             if reached is not None:
@@ -205,26 +206,24 @@ class Tracker:
         if self.has_numbers:
             self._make_objects()
         note = self._next_note()
-        self._noted_places[note] = location
+        self._noted[4 * note] = location
+        self._noted[4 * note + 3] = change
         self._noted_times[note] = time
-        self._noted_changes[note] = change
 
     def update_number(self, location: int, outer: int, inner: int, change: int) -> None:
         """Do the same at the time (outer, inner), or `inner`, where this `has_numbers`."""
-        note = self._next_note()
-        self._noted_places[note] = location
-        self._noted_outers[note] = outer
-        self._noted_inners[note] = inner
-        self._noted_changes[note] = change
+        at = 4 * self._next_note()
+        self._noted[at] = location
+        self._noted[at + 1] = outer
+        self._noted[at + 2] = inner
+        self._noted[at + 3] = change
 
     def _next_note(self) -> int:
         note = self._n_noted
-        if note == len(self._noted_times):
-            self._noted_places = _grown(self._noted_places)
-            self._noted_outers = _grown(self._noted_outers)
-            self._noted_inners = _grown(self._noted_inners)
-            self._noted_times.extend([None] * note)
-            self._noted_changes = _grown(self._noted_changes)
+        if 4 * note == len(self._noted):
+            self._noted = _grown(self._noted)
+            if not self.has_numbers:
+                self._noted_times.extend([None] * note)
         self._n_noted = note + 1
         return note
 
@@ -234,42 +233,40 @@ class Tracker:
         n_noted = self._n_noted
         if not n_noted and not self._work_end:
             return
+        if not self._are_laid_out:
+            self._lay_out_shifts()
         # Additions first, so that a capability that moves does not leave a gap
         # for the length of this loop, with a wave of changes that cancel.
         if self.has_numbers:
             for note in range(n_noted):
-                if self._noted_changes[note] > 0:
+                if self._noted[4 * note + 3] > 0:
                     self._count_number(note)
             for note in range(n_noted):
-                if self._noted_changes[note] < 0:
+                if self._noted[4 * note + 3] < 0:
                     self._count_number(note)
             self._n_noted = 0
             self._spread_numbers()
         else:
             for note in range(n_noted):
-                change = self._noted_changes[note]
+                change = self._noted[4 * note + 3]
                 if change > 0:
-                    self._count(self._noted_places[note], times[note], change)
+                    self._count(self._noted[4 * note], times[note], change)
             for note in range(n_noted):
-                change = self._noted_changes[note]
+                change = self._noted[4 * note + 3]
                 if change < 0:
-                    self._count(self._noted_places[note], times[note], change)
+                    self._count(self._noted[4 * note], times[note], change)
             self._n_noted = 0
         self._spread()
 
     def drain_frontier_changes(self) -> list[tuple[tuple[int, Any], int]]:
         """((target, time), change) of every frontier change since the last call."""
         changes: ChangeBatch = ChangeBatch()
-        for moved in range(self.n_moved):
-            time = self.moved_times[moved]
-            if self.has_numbers:
-                time = self._time(self.moved_outers[moved], self.moved_inners[moved])
-            changes.update((self.moved_places[moved], time), self.moved_changes[moved])
+        changes.extend(self._listed(self.moved, self.moved_times, self.n_moved))
         self.forget_frontier_changes()
         return changes.drain()
 
     def forget_frontier_changes(self) -> None:
-        """They were read where they are, in the three arrays side by side."""
+        """They were read where they are."""
         self.n_moved = 0
 
     def frontier(self, location: int) -> list[Any]:
@@ -330,11 +327,7 @@ class Tracker:
         for location, counts in enumerate(self._pointstamps):
             for time, count in counts:
                 found.update((location, time), count)
-        for note in range(self._n_noted):
-            time = self._noted_times[note]
-            if self.has_numbers:
-                time = self._time(self._noted_outers[note], self._noted_inners[note])
-            found.update((self._noted_places[note], time), self._noted_changes[note])
+        found.extend(self._listed(self._noted, self._noted_times, self._n_noted))
         return [(location, time, count) for (location, time), count in found.drain()]
 
     def _count(self, location: int, time: Any, change: int) -> None:
@@ -384,9 +377,9 @@ class Tracker:
         while low < high:
             other = keys[middle]
             if other is key or other == key:
-                place = self._work_places[middle]
+                place = self._work[4 * middle]
                 if place == location:
-                    self._work_changes[middle] += change
+                    self._work[4 * middle + 3] += change
                     return
                 is_before = place < location
             else:
@@ -400,8 +393,8 @@ class Tracker:
         self._work_times[low] = time
         if not self._natural:
             keys[low] = key
-        self._work_places[low] = location
-        self._work_changes[low] = change
+        self._work[4 * low] = location
+        self._work[4 * low + 3] = change
 
     def _make_room(self, at: int) -> int:
         """A place for an entry before that at `at`, from which those of one side have moved."""
@@ -412,7 +405,7 @@ class Tracker:
             for to in range(first - 1, at - 1):
                 self._move(to + 1, to)
             return at - 1
-        if end == len(self._work_times):
+        if 4 * end == len(self._work):
             self._grow_work()
         self._work_end = end + 1
         for to in range(end, at, -1):
@@ -420,25 +413,22 @@ class Tracker:
         return at
 
     def _move(self, at: int, to: int) -> None:
-        self._work_places[to] = self._work_places[at]
-        self._work_changes[to] = self._work_changes[at]
+        for number in range(4):
+            self._work[4 * to + number] = self._work[4 * at + number]
         if self.has_numbers:
-            self._work_outers[to] = self._work_outers[at]
-            self._work_inners[to] = self._work_inners[at]
             return
         self._work_times[to] = self._work_times[at]
         if not self._natural:
             self._work_keys[to] = self._work_keys[at]
 
     def _grow_work(self) -> None:
-        n = len(self._work_times)
+        n = len(self._work) // 4
+        self._work = _grown(self._work)
+        if self.has_numbers:
+            return
         self._work_times.extend([None] * n)
         if not self._natural:
             self._work_keys.extend([None] * n)
-        self._work_outers = _grown(self._work_outers)
-        self._work_inners = _grown(self._work_inners)
-        self._work_places = _grown(self._work_places)
-        self._work_changes = _grown(self._work_changes)
 
     def _spread(self) -> None:
         """Pass on all that is to be passed on, the earliest first."""
@@ -446,10 +436,10 @@ class Tracker:
         while self._work_first < self._work_end:
             first = self._work_first
             self._work_first = first + 1
-            change = self._work_changes[first]
+            change = self._work[4 * first + 3]
             if not change:
                 continue
-            location = self._work_places[first]
+            location = self._work[4 * first]
             implied = self._implications[location]
             if implied.change(times[first], change):
                 for moved in implied.gone:
@@ -462,43 +452,58 @@ class Tracker:
         """Note a change of the frontier at a location, and push it along all steps."""
         if self.is_delivered[location]:
             moved = self._next_moved()
-            self.moved_places[moved] = location
+            self.moved[4 * moved] = location
+            self.moved[4 * moved + 3] = change
             self.moved_times[moved] = time
-            self.moved_changes[moved] = change
-        for step in self.steps[location]:
+        steps = self.steps[location]
+        if steps is None:
+            steps = self._steps_of(location)
+        for step in steps:
             reached = step.arrives(time)
             if reached is not None:
                 self._push(step.to, reached, change)
 
     def _next_moved(self) -> int:
         moved = self.n_moved
-        if moved == len(self.moved_times):
-            self.moved_places = _grown(self.moved_places)
-            self.moved_outers = _grown(self.moved_outers)
-            self.moved_inners = _grown(self.moved_inners)
-            self.moved_times.extend([None] * moved)
-            self.moved_changes = _grown(self.moved_changes)
+        if 4 * moved == len(self.moved):
+            self.moved = _grown(self.moved)
+            if not self.has_numbers:
+                self.moved_times.extend([None] * moved)
         self.n_moved = moved + 1
         return moved
 
     # The same where times are numbers.
 
     def _lay_out_shifts(self) -> None:
-        """Put the numbers of all steps side by side, those of a location in its order."""
-        steps = [step for each in self.steps for step in each]
-        first = array("q", [0])
-        n = 0
-        for each in self.steps:
-            n += len(each)
-            first.append(n)
+        """Put the numbers of all steps side by side, those of a location in its order.
+
+        Once all are known: there may be as many paths outside as locations.
+        """
+        self._are_laid_out = True
+        known: dict[int, Step] = {}  # of each summary one, which is let go of again
+        first, shifts = array("q", [0]), array("q")
+        for steps in self.topology.steps:
+            for to, summary in steps:
+                step = known.get(id(summary))
+                if step is None:
+                    step = known[id(summary)] = Step(to, summary)
+                # No time is below this, of those that are numbers: so it takes the longer way.
+                until = step.until if step.is_shift else -2 * BEYOND
+                shifts.extend((to, step.outer, step.inner, until))
+            first.append(len(shifts) // 4)
         self._first_shifts = first
-        self._shift_to = array("q", [step.to for step in steps]) or _UNUSED
-        self._shift_outers = array("q", [step.outer for step in steps]) or _UNUSED
-        self._shift_inners = array("q", [step.inner for step in steps]) or _UNUSED
-        # No time is below this, of those that are numbers: so it takes the longer way.
-        self._shift_until = (
-            array("q", [step.until if step.is_shift else -2 * BEYOND for step in steps]) or _UNUSED
-        )
+        self._shifts = shifts if len(shifts) else _UNUSED
+
+    def _steps_of(self, location: int) -> list[Step]:
+        """The steps from a location as objects, which are made when they are first needed.
+
+        Where all times are numbers, and all that steps do is add to them, that is never.
+        """
+        steps = self.steps[location]
+        if steps is None:
+            steps = [Step(to, summary) for to, summary in self.topology.steps[location]]
+            self.steps[location] = steps
+        return steps
 
     def _time(self, outer: int, inner: int) -> Any:
         if self.has_pairs:
@@ -519,12 +524,13 @@ class Tracker:
         return -_BEYOND < self._outer < _BEYOND and -_BEYOND < self._inner < _BEYOND
 
     def _count_number(self, note: int) -> None:
-        location = self._noted_places[note]
-        outer, inner = self._noted_outers[note], self._noted_inners[note]
+        at = 4 * note
+        location = self._noted[at]
+        outer, inner = self._noted[at + 1], self._noted[at + 2]
         counts = self._pointstamps[location]
         is_inside = self.is_inside[location]
         held = counts.n_times()
-        sign = counts.change(outer, inner, self._noted_changes[note])
+        sign = counts.change(outer, inner, self._noted[at + 3])
         if is_inside:
             self._n_inside += counts.n_times() - held
         if not sign:
@@ -532,16 +538,16 @@ class Tracker:
         self._push_number(location, outer, inner, sign)
         for other in range(counts.n_others):
             if counts.many is None:
-                outer, inner = counts.other_outers[other], counts.other_inners[other]
+                outer, inner = self._others.outers[other], self._others.inners[other]
             else:
                 outer, inner = self._other(counts, sign, other)
             self._push_number(location, outer, inner, -sign)
         if is_inside and self._to_outputs is not None and self._to_outputs[location]:
-            outer, inner = self._noted_outers[note], self._noted_inners[note]
+            outer, inner = self._noted[at + 1], self._noted[at + 2]
             self._imply_number(location, outer, inner, sign)
             for other in range(counts.n_others):
                 if counts.many is None:
-                    outer, inner = counts.other_outers[other], counts.other_inners[other]
+                    outer, inner = self._others.outers[other], self._others.inners[other]
                 else:
                     outer, inner = self._other(counts, sign, other)
                 self._imply_number(location, outer, inner, -sign)
@@ -551,18 +557,18 @@ class Tracker:
         while self._work_first < self._work_end and self.has_numbers:
             first = self._work_first
             self._work_first = first + 1
-            change = self._work_changes[first]
+            change = self._work[4 * first + 3]
             if not change:
                 continue
-            location = self._work_places[first]
-            outer, inner = self._work_outers[first], self._work_inners[first]
+            location = self._work[4 * first]
+            outer, inner = self._work[4 * first + 1], self._work[4 * first + 2]
             implied = self._implications[location]
             sign = implied.change(outer, inner, change)
             if sign:
                 self._pass_number_on(location, outer, inner, sign)
                 for other in range(implied.n_others):
                     if implied.many is None:
-                        outer, inner = implied.other_outers[other], implied.other_inners[other]
+                        outer, inner = self._others.outers[other], self._others.inners[other]
                     else:
                         outer, inner = self._other(implied, sign, other)
                     self._pass_number_on(location, outer, inner, -sign)
@@ -594,18 +600,19 @@ class Tracker:
             self._pass_on(location, self._time(outer, inner), change)
             return
         if self.is_delivered[location]:
-            moved = self._next_moved()
-            self.moved_places[moved] = location
-            self.moved_outers[moved] = outer
-            self.moved_inners[moved] = inner
-            self.moved_changes[moved] = change
-        for at in range(self._first_shifts[location], self._first_shifts[location + 1]):
-            to_outer = outer + self._shift_outers[at]
-            to_inner = inner + self._shift_inners[at]
-            if to_inner < self._shift_until[at] and to_outer < _BEYOND and self.has_numbers:
-                self._push_number(self._shift_to[at], to_outer, to_inner, change)
+            at = 4 * self._next_moved()
+            self.moved[at] = location
+            self.moved[at + 1] = outer
+            self.moved[at + 2] = inner
+            self.moved[at + 3] = change
+        for way in range(self._first_shifts[location], self._first_shifts[location + 1]):
+            at = 4 * way
+            to_outer = outer + self._shifts[at + 1]
+            to_inner = inner + self._shifts[at + 2]
+            if to_inner < self._shifts[at + 3] and to_outer < _BEYOND and self.has_numbers:
+                self._push_number(self._shifts[at], to_outer, to_inner, change)
                 continue
-            step = self.steps[location][at - self._first_shifts[location]]
+            step = self._steps_of(location)[way - self._first_shifts[location]]
             reached = step.arrives(self._time(outer, inner))
             if reached is not None:
                 self._push_time(step.to, reached, change)
@@ -615,13 +622,14 @@ class Tracker:
         low, high = self._work_first, self._work_end
         middle = high - 1
         while low < high:
-            other = self._work_outers[middle]
+            at = 4 * middle
+            other = self._work[at + 1]
             if other == outer:
-                other = self._work_inners[middle]
+                other = self._work[at + 2]
                 if other == inner:
-                    other = self._work_places[middle]
+                    other = self._work[at]
                     if other == location:
-                        self._work_changes[middle] += change
+                        self._work[at + 3] += change
                         return
                     is_before = other < location
                 else:
@@ -633,26 +641,35 @@ class Tracker:
             else:
                 high = middle
             middle = (low + high) // 2
-        if low == self._work_end and low < len(self._work_times):
+        if low == self._work_end and 4 * low < len(self._work):
             self._work_end = low + 1
         else:
             low = self._make_room(low)
-        self._work_outers[low] = outer
-        self._work_inners[low] = inner
-        self._work_places[low] = location
-        self._work_changes[low] = change
+        at = 4 * low
+        self._work[at] = location
+        self._work[at + 1] = outer
+        self._work[at + 2] = inner
+        self._work[at + 3] = change
 
     def _make_objects(self) -> None:
         """Go on with times as objects, one of which is too large to be a number here."""
-        for note in range(self._n_noted):
-            self._noted_times[note] = self._time(self._noted_outers[note], self._noted_inners[note])
-        for at in range(self._work_first, self._work_end):
-            self._work_times[at] = self._time(self._work_outers[at], self._work_inners[at])
-        for moved in range(self.n_moved):
-            self.moved_times[moved] = self._time(self.moved_outers[moved], self.moved_inners[moved])
+        self._noted_times.extend(self._times_in(self._noted))
+        # Not another list: of natural times it is the one of the keys, too.
+        self._work_times.extend(self._times_in(self._work))
+        self.moved_times.extend(self._times_in(self.moved))
         self.has_numbers = False
         self._pointstamps = self._counted(self._pointstamps)
         self._implications = self._counted(self._implications)
 
     def _counted(self, places: list[Any]) -> list[Any]:
         return [MutableAntichain(self._timestamp, counts) for counts in places]
+
+    def _listed(self, entries: Any, times: list[Any], n: int) -> list[tuple[tuple[int, Any], int]]:
+        """((location, time), change) of the first `n` entries."""
+        if self.has_numbers:
+            times = self._times_in(entries)
+        return [((entries[4 * at], times[at]), entries[4 * at + 3]) for at in range(n)]
+
+    def _times_in(self, entries: Any) -> list[Any]:
+        """The times of all entries, also of those that are free."""
+        return [self._time(entries[at + 1], entries[at + 2]) for at in range(0, len(entries), 4)]

@@ -11,65 +11,66 @@ cdef int _PAIRS
 
 
 cdef class Subgraph:
-    cdef readonly long long n_changes
-    cdef public object name
-    cdef readonly object timestamp
-    cdef readonly object outer
-    cdef readonly object refinement
-    cdef readonly Py_ssize_t inputs
-    cdef readonly Py_ssize_t outputs
-    cdef public object frontier_interest
-    cdef readonly object children
-    cdef list _nodes
-    cdef list _operators
-    cdef list _ports
-    cdef list _consumers
-    cdef long long[::1] _first_edges
-    cdef long long[::1] _edge_targets
-    cdef long long[::1] _edge_copies
-    cdef list _leads_out
-    cdef readonly bint is_active
-    cdef list _is_local
-    cdef list _is_interested
-    cdef list _interests
-    cdef list _first
-    cdef readonly list edges
-    cdef readonly Py_ssize_t peers
-    cdef readonly bint eager
-    cdef readonly object entered
-    cdef object _share_updates
-    cdef object _wake
-    cdef CountObserver _observer
-    cdef Turns _next
-    cdef list _is_queued
-    cdef Turns _round
-    cdef bint _is_in_round
+    # What each round looks at comes first, so that it is in few lines of the cache.
     cdef bint _is_at_work
+    cdef bint _is_in_round
+    cdef readonly bint is_active
+    cdef readonly bint eager
     cdef Py_ssize_t _position
-    cdef list _is_holder
-    cdef Py_ssize_t _n_holders
-    cdef list _is_complete
-    cdef Py_ssize_t _n_incomplete
-    cdef ChangeBatch _held_back
-    cdef readonly object accumulation
-    cdef list _left
-    cdef list _unreceipted
-    cdef list _internal
-    cdef list _consumed
-    cdef list _produced
-    cdef ProgressReport _idle_progress
-    cdef ProgressReport _active_progress
-    cdef readonly list _output_capabilities
+    cdef readonly long long n_changes
+    cdef readonly object entered
+    cdef readonly Tracker _tracker
+    cdef readonly dict _views
+    cdef Turns _next
+    cdef Turns _round
+    cdef list _is_queued
+    cdef list _operators
     cdef list _inboxes
     cdef list _inbox_of
     cdef list _node_of
     cdef list _wakes
     cdef list _may_wake
-    cdef readonly dict _views
+    cdef list _first
+    cdef list _is_local
+    cdef list _is_interested
+    cdef list _is_holder
+    cdef list _is_complete
+    cdef readonly Py_ssize_t peers
+    cdef CountObserver _observer
+    cdef readonly object accumulation
+    cdef ChangeBatch _held_back
+    cdef list _left
+    cdef list _unreceipted
+    cdef object _wake
+    cdef ProgressReport _idle_progress
+    cdef ProgressReport _active_progress
+    cdef Py_ssize_t _n_holders
+    cdef Py_ssize_t _n_incomplete
+    cdef list _leads_out
+    cdef list _consumers
+    cdef list _ports
+    cdef list _nodes
+    cdef list _internal
+    cdef list _consumed
+    cdef list _produced
+    cdef readonly object refinement
+    cdef readonly list _output_capabilities
+    cdef long long[::1] _first_edges
+    cdef long long[::1] _edge_targets
+    cdef long long[::1] _edge_copies
+    cdef readonly object topology
+    cdef public object name
+    cdef readonly object timestamp
+    cdef readonly object outer
+    cdef readonly Py_ssize_t inputs
+    cdef readonly Py_ssize_t outputs
+    cdef public object frontier_interest
+    cdef readonly object children
+    cdef list _interests
+    cdef readonly list edges
+    cdef object _share_updates
     cdef list _initial
     cdef set _loops
-    cdef readonly object topology
-    cdef readonly Tracker _tracker
 
     @cython.locals(port=Py_ssize_t, count="long long")
     cpdef push_external_progress(self, object changes)
@@ -85,12 +86,11 @@ cdef class Subgraph:
     @cython.locals(view=Tracker)
     cdef _deliver_frontiers(self, bint wake)
     @cython.locals(
-        times=list,
         moved=Py_ssize_t,
+        at=Py_ssize_t,
         location=Py_ssize_t,
         node=Py_ssize_t,
         inbox=ChangeBatch,
-        has_numbers=bint,
         change="long long",
         outer="long long",
         inner="long long",

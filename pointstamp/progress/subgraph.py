@@ -56,6 +56,8 @@ from pointstamp.progress.operate import (
     Operate,
     ProgressReport,
     Summaries,
+    new_changes,
+    no_changes,
 )
 from pointstamp.progress.reachability import Tracker
 from pointstamp.progress.timestamp import Outside, Refinement, Timestamp, summary_less_equal
@@ -141,7 +143,7 @@ class Subgraph:
         # Per child, looked up once: asking the child takes longer.
         self._is_local = [False]
         self._is_interested = [False]
-        self._interests: list[list[int]] = [[]]
+        self._interests: list[Sequence[Interest]] = [()]
         self._first: list[int] = [0]
         self._ports: list[tuple[int, int, bool]] = []
         self._consumers: list[list[tuple[int, int]]] = []
@@ -163,13 +165,11 @@ class Subgraph:
         self._next = Turns()
         self._is_queued = [False] * (len(children) + 1)
         self._round = Turns()
-        self._is_in_round = False
-        self._is_at_work = False
+        self._is_in_round = self._is_at_work = False
         self._position = 0
         self._is_holder = [False] * (len(children) + 1)
-        self._n_holders = 0
+        self._n_holders = self._n_incomplete = 0
         self._is_complete = [True] * (len(children) + 1)
-        self._n_incomplete = 0
         self._held_back: ChangeBatch = ChangeBatch()
         self.accumulation: Accumulation | None = None
         """What is added up here for other workers, if this is an accumulator's."""
@@ -202,10 +202,9 @@ class Subgraph:
             summaries, capabilities = child.internal_summary()
             describe_way = getattr(child, "describe_way", None)
             nodes.append(Node(child.name, child.inputs, child.outputs, summaries, describe_way))
-            self._initial.append(capabilities)
-            interests = [int(interest) for interest in child.frontier_interest]
-            self._interests.append(interests)
-            self._is_interested.append(any(interests))
+            self._initial.append(capabilities if any(capabilities) else ())  # most have none
+            self._interests.append(child.frontier_interest)
+            self._is_interested.append(any(child.frontier_interest))
             self._is_local.append(child.local)
         self.topology = Topology(self.timestamp, nodes, self.edges)
         self._first, self._ports = self.topology.first, self.topology.ports
@@ -235,9 +234,9 @@ class Subgraph:
                     outside = Outside(self.refinement, path, self.timestamp.identity)
                     self._tracker.follow_outside(output, input_, outside)
                     self._loops.add(output)
-        self._inboxes.extend(
-            [ChangeBatch() for _ in range(child.inputs)] for child in self.children
-        )
+        for node, child in enumerate(self.children, start=1):
+            is_deaf = self._is_local[node] and not self._is_interested[node]
+            self._inboxes.append((no_changes if is_deaf else new_changes)(child.inputs))
         self._note_listeners()
         looping = self.topology.nodes_in_loops()
         for node, child in enumerate(self.children, start=1):
@@ -417,10 +416,11 @@ class Subgraph:
             inbox = None
             interest = Interest.NEVER
             if node and is_target:
-                interest = Interest(self._interests[node][port])
+                interest = self._interests[node][port]
                 if interest != Interest.NEVER or not self._is_local[node]:
                     inbox = self._inboxes[node][port]
             self._inbox_of.append(inbox)
+            self._tracker.is_delivered[len(self._node_of)] = inbox is not None
             self._node_of.append(node)
             self._wakes.append(interest == Interest.ALWAYS)
             self._may_wake.append(interest == Interest.IF_CAPABILITY)
@@ -463,22 +463,21 @@ class Subgraph:
         """Deliver what moved to the children; `viewer` alone gets its own view."""
         if not tracker.n_moved:
             return
-        times = tracker.moved_times
-        has_numbers = tracker.has_numbers
         for moved in range(tracker.n_moved):
-            location = tracker.moved_places[moved]
+            at = 4 * moved
+            location = tracker.moved[at]
             inbox = self._inbox_of[location]
             if inbox is None:
                 continue
             node = self._node_of[location]
             if self._views and (node != viewer if viewer else node in self._views):
                 continue
-            change = tracker.moved_changes[moved]
-            if has_numbers:
-                outer, inner = tracker.moved_outers[moved], tracker.moved_inners[moved]
+            change = tracker.moved[at + 3]
+            if tracker.has_numbers:
+                outer, inner = tracker.moved[at + 1], tracker.moved[at + 2]
                 inbox.update_number(outer, inner, tracker.has_pairs, change)
             else:
-                inbox.update(times[moved], change)
+                inbox.update(tracker.moved_times[moved], change)
             if wake and (self._wakes[location] or (self._may_wake[location] and self._holds(node))):
                 self.activate(node)
         tracker.forget_frontier_changes()

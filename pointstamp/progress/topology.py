@@ -30,6 +30,9 @@ from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.operate import Summaries, distinct_rows
 from pointstamp.progress.timestamp import Timestamp, followed_by, summary_less_equal
 
+_NO_CONSUMERS: list[tuple[int, int]] = []
+"""Stays empty."""
+
 _SAVED = 4
 """How many times as many steps without a hub as with it are reason to have one."""
 
@@ -46,7 +49,7 @@ class Edge(NamedTuple):
     """How many records arrive, over all workers, for one sent (broadcast: peers)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Node:
     """What the graph needs to know of an operator."""
 
@@ -89,6 +92,11 @@ class Topology:
             self._add_edge(edge)
         for index, node in enumerate(nodes):
             self._add_internal_steps(index, node)
+        # Without the room for more that lists have.
+        self.steps = [steps[:] for steps in self.steps]
+        self.consumers = [
+            consumers[:] if consumers else _NO_CONSUMERS for consumers in self.consumers
+        ]
         self._has_cycles = _has_cycles(self.steps)
 
     def target(self, node: int, port: int) -> int:

@@ -485,7 +485,7 @@ def _inside(instance: _Instance) -> Iterator[tuple[Place, Any]]:
         for time, _ in queue._later:
             yield place, time
     for place, output in instance.outputs:
-        if len(output._builder):
+        if output.n_collected():
             yield place, output._time
     for (scope, node), foreign in instance.foreign.items():
         for port, time in foreign.holds():

@@ -99,7 +99,7 @@ WORKER_SWEEP_MUTANTS = [
         [
             (
                 "What was given to an input is forgotten.",
-                "rows_in(output._builder.held(), operator.name)",
+                "rows_in(output.held(), operator.name)",
                 "rows_in([], operator.name)",
             ),
         ],

@@ -398,7 +398,7 @@ def test_the_default_is_the_plain_operator() -> None:
 
     if ps.build_info() != "compiled":
         logics = ps.execute(main)[0]
-        assert [type(logic).__name__ for logic in logics] == ["_Transform", "_TryTransform"]
+        assert [type(logic).__name__ for logic in logics] == ["_EachRecord", "_TryTransform"]
 
 
 def test_whoever_watches_hears_of_what_is_dropped() -> None:

@@ -159,8 +159,8 @@ def _dropped_before_send() -> list[Patch]:
             self._running = False
         for input_ in self._inputs:
             input_.end_round()
-        unsent = any(len(output._builder) for output in self._outputs)
-        return self._active if again is True or unsent else self._idle
+        unsent = any(output.n_collected() for output in self._outputs)
+        return self._report(again is True or unsent)
 
     return [(Operator, "pull_internal_progress", bugged)]
 

@@ -201,10 +201,10 @@ SOURCE_MUTANTS = [
             "                self._update_object(_joined(outer, inner, True), change)\n",
         ),
         (
-            "A ninth number is lost.",
-            "        if n == _FEW:\n"
+            "A fifth number is lost.",
+            "        if n == _FEW_NUMBERS:\n"
             "            self._update_object(_joined(outer, inner, is_pair), change)\n",
-            "        if n == _FEW:\n",
+            "        if n == _FEW_NUMBERS:\n",
         ),
         (
             "The change that makes many of few is lost.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 import pointstamp as ps
@@ -176,7 +178,7 @@ def test_a_run_that_leaves_a_batch_behind_is_found():
         operator = next(
             operator for operator in oracle._operators() if operator.name == "Concatenate"
         )
-        operator._inputs[0]._queue._local.append(((0, 0), ["forgotten"]))
+        operator._inputs[0]._queue.hold_in(deque([((0, 0), ["forgotten"])]))
         with pytest.raises(LivenessError, match=r"input 0 of 'Concatenate' .* time \(0, 0\)"):
             oracle.check_end(simulation)
 

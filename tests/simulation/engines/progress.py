@@ -105,9 +105,9 @@ def check_few_counts(seed: int) -> None:
         if sign:
             others = (before ^ frontier) - {time}
             assert counted.n_others == len(others)
-            if counted.many is None and hasattr(counted, "other_outers"):  # compiled, arrays of C
-                places = range(counted.n_others)
-                told = {(counted.other_outers[at], counted.other_inners[at]) for at in places}
+            if counted.many is None and hasattr(counted.others, "outers"):  # compiled, arrays of C
+                outers, inners = counted.others.outers, counted.others.inners
+                told = {(outers[at], inners[at]) for at in range(counted.n_others)}
                 assert told == {t if timestamp.pairs else (0, t) for t in others}
         asked = (rng.randrange(4) if timestamp.pairs else 0, rng.randrange(6))
         time = asked if timestamp.pairs else asked[1]
