@@ -190,7 +190,7 @@ def test_what_takes_more_memory_than_there_is_is_not_tried(
     monkeypatch.setattr(event_driven, "free_bytes", lambda path: 1 << 32)
     tenth, _, ours, theirs = event_driven.cases("full")
     assert not tenth.absent()
-    assert ours.absent() == "it may need 14.0 GiB of memory, of which 4.0 GiB are free"
+    assert ours.absent() == "it may need 7.5 GiB of memory, of which 4.0 GiB are free"
     assert theirs.absent() == ours.absent()
 
 
