@@ -255,7 +255,8 @@ class RowsReader:
 
     def _signed(self, n_bytes: int) -> int:
         number = self._number(n_bytes)
-        sign = 1 << 8 * n_bytes - 1
+        sign = 1
+        sign <<= 8 * n_bytes - 1  # of the variable: a constant is an int of C, of 32 bits
         return (number ^ sign) - sign
 
     def _data(self, n_bytes: int) -> bytes:
