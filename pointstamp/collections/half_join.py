@@ -36,7 +36,7 @@ from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.kernels.consolidation import choose_words, consolidate, merge
-from pointstamp.kernels.extensions import extend_some, list_sizes, weigh
+from pointstamp.kernels.extensions import extend, list_sizes, weigh
 from pointstamp.kernels.matches import match_some
 from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE, transform
@@ -133,7 +133,7 @@ class ExtendTactic:
         """See `Tactic`."""
         kept, begin = [reads(side) for side in self.sides], 0
         while begin < len(rows):
-            made, begin = extend_some(rows, kept, self._places, begin, join_fuel.FUEL)
+            made, begin = extend(rows, kept, self._places, begin, join_fuel.FUEL)
             yield made
 
     def by_worker(self) -> list[ExtendTactic]:

@@ -283,16 +283,9 @@ def list_sizes(Rows prefixes, list relations, list places):
     return array
 
 
-def extend(Rows prefixes, list relations, list places):
-    return _extend(prefixes, relations, places, 0, PY_SSIZE_T_MAX)[0]
-
-
-def extend_some(Rows prefixes, list relations, list places, Py_ssize_t begin, Py_ssize_t most):
-    return _extend(prefixes, relations, places, begin, most)
-
-
-cdef tuple _extend(
-    Rows prefixes, list relations, list places, Py_ssize_t begin, Py_ssize_t most
+def extend(
+    Rows prefixes, list relations, list places, Py_ssize_t begin=0,
+    Py_ssize_t most=PY_SSIZE_T_MAX,
 ):
     cdef Py_ssize_t n = prefixes.shape[0], width = prefixes.shape[1], i, r, size, least, chosen
     cdef Py_ssize_t n_made = 0, room = 0, first = begin

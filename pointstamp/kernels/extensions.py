@@ -15,7 +15,6 @@ and validate are those of `dogsdogsdogs` in differential-dataflow, here one loop
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,6 @@ Ints = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32]
 
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
-_ALL = 1 << 62
 
 
 @kernel("extension_loops")
@@ -59,7 +57,13 @@ def list_sizes(prefixes: Rows, relations: list[list[Rows]], places: list[Places]
 
 
 @kernel("extension_loops")
-def extend(prefixes: Rows, relations: list[list[Rows]], places: list[Places]) -> Rows:
+def extend(
+    prefixes: Rows,
+    relations: list[list[Rows]],
+    places: list[Places],
+    begin: int = 0,
+    most: int = 1 << 62,
+) -> tuple[Rows, int]:
     """Each prefix with each value that all relations have for it, at least one relation.
 
     Parameters
@@ -68,13 +72,18 @@ def extend(prefixes: Rows, relations: list[list[Rows]], places: list[Places]) ->
     relations : of each the batches, int64[m, k + 2], consolidated
         Records are `k` words that are asked for, and a value.
     places : of each int32[k], below `w`
+    begin, most : int
+        From the row `begin` on, until `most` or more are made. A prefix is extended by all of its
+        values in one call.
 
     Returns
     -------
-    int64[p, w + 2]
+    made : int64[p, w + 2]
         The prefix, the value, and the product of the diffs of the prefix and of the records,
         which are summed up over batches first; none is 0. Prefixes are in their order, and of
         each the values in theirs.
+    end : int
+        Where to begin next; `n` if that was all.
 
     Raises
     ------
@@ -83,32 +92,10 @@ def extend(prefixes: Rows, relations: list[list[Rows]], places: list[Places]) ->
 
     >>> edges = np.array([[1, 2, 1], [1, 3, 1], [2, 3, 1]])
     >>> both = [np.array([0], np.int32), np.array([1], np.int32)]
-    >>> extend(np.array([[1, 2, -1]]), [[edges], [edges]], both).tolist()
-    [[1, 2, 3, -1]]
-    """
-    plain: Any = extend_some
-    rows: Rows = plain.plain(prefixes, relations, places, 0, _ALL)[0]
-    return rows
-
-
-@kernel("extension_loops")
-def extend_some(
-    prefixes: Rows, relations: list[list[Rows]], places: list[Places], begin: int, most: int
-) -> tuple[Rows, int]:
-    """Extend prefixes from the row `begin` on, until `most` or more are made.
-
-    Other arguments, what is made and errors are those of `extend`. A prefix is extended by all of
-    its values in one call.
-
-    Returns
-    -------
-    made : int64[p, w + 2]
-    end : int
-        Where to begin next; `n` if that was all.
-
-    >>> edges = np.array([[1, 2, 1], [1, 3, 1], [2, 3, 1]])
-    >>> prefixes, at = np.array([[1, 1], [2, 1]]), [np.array([0], np.int32)]
-    >>> made, end = extend_some(prefixes, [[edges]], at, 0, 1)
+    >>> made, end = extend(np.array([[1, 2, -1]]), [[edges], [edges]], both)
+    >>> made.tolist(), end
+    ([[1, 2, 3, -1]], 1)
+    >>> made, end = extend(np.array([[1, 1], [2, 1]]), [[edges]], both[:1], 0, 1)
     >>> made.tolist(), end
     ([[1, 2, 1], [1, 3, 1]], 1)
     """

@@ -58,7 +58,7 @@ def totals(batches):
 @given(calls(1))
 def test_a_prefix_gets_the_values_that_all_relations_have(form, call):
     prefixes, relations, places = call
-    found = form_of(extensions.extend, form)(prefixes, relations, places).tolist()
+    found = form_of(extensions.extend, form)(prefixes, relations, places)[0].tolist()
     expected = []
     for *prefix, diff in prefixes.tolist():
         values = {record[-1] for batches in relations for record in totals(batches)}
@@ -75,12 +75,12 @@ def test_a_prefix_gets_the_values_that_all_relations_have(form, call):
 @given(calls(1), st.sampled_from([1, 2, 9]))
 def test_some_prefixes_at_a_time_are_extended_as_all_together(form, call, most):
     prefixes, relations, places = call
-    whole = extensions.extend(prefixes, relations, places).tolist()
+    whole = extensions.extend(prefixes, relations, places)[0].tolist()
     found, begin = [], 0
     while begin < len(prefixes):
-        made, end = form_of(extensions.extend_some, form)(prefixes, relations, places, begin, most)
+        made, end = form_of(extensions.extend, form)(prefixes, relations, places, begin, most)
         assert begin < end <= len(prefixes)
-        last = extensions.extend(prefixes[end - 1 : end], relations, places)
+        last, _ = extensions.extend(prefixes[end - 1 : end], relations, places)
         assert len(made) < most + len(last)
         assert len(made) >= most or end == len(prefixes)
         found += made.tolist()
@@ -130,7 +130,7 @@ def test_a_list_of_many_is_searched_from_where_it_was_read(form):
     ones = np.insert(others, 0, 9, axis=1)
     prefixes = np.array([[key, 9, 1] for key in (49, 0, 7, 7, 3)])
     places = [np.array([0], np.int32), np.array([1], np.int32)]
-    found = form_of(extensions.extend, form)(prefixes, [[pairs], [ones]], places).tolist()
+    found = form_of(extensions.extend, form)(prefixes, [[pairs], [ones]], places)[0].tolist()
     by_key = {(key, value): diff for key, value, diff in pairs.tolist()}
     assert found == [
         [key, 9, value, by_key[key, value]]

@@ -184,7 +184,7 @@ def test_prefixes_are_extended_among_many_rows(how, n, in_order):
     others = rng.choice(keys, len(asked))
     prefixes = np.ascontiguousarray(np.column_stack([asked, others, np.ones_like(asked)]))
     places = [np.array([0], np.int32), np.array([1], np.int32)]
-    found = extensions.extend(prefixes, [batches, batches[:1]], places)
+    found, _ = extensions.extend(prefixes, [batches, batches[:1]], places)
     by_key = [Counter(), Counter()]
     for side, parts in enumerate([batches, batches[:1]]):
         for key, value, diff in np.concatenate(parts).tolist():
