@@ -25,7 +25,7 @@ from pointstamp.collections.counted import counted
 from pointstamp.collections.event_windows import WindowColumns, WindowedMethods, open_windows
 from pointstamp.collections.expression import Expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
-from pointstamp.collections.grouped import GroupedCollection, aggregated, with_keys
+from pointstamp.collections.grouped import GroupedCollection, aggregated, check_named, with_keys
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
 from pointstamp.collections.schema import Column, Schema, column_names
 from pointstamp.collections.stats import CollectionStats, IndexedColumns, stats_of
@@ -292,8 +292,15 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         """
         return GroupedCollection(*with_keys(self, keys))
 
-    def agg(self, **aggregates: Aggregate) -> Collection:
-        """One row of aggregates of all records, also if there are none."""
+    def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Collection:
+        """One row of aggregates of all records, also if there are none.
+
+        Raises
+        ------
+        BuildError
+            If an aggregate has no name.
+        """
+        check_named(unnamed)
         return aggregated(self, (), aggregates, "Aggregate")
 
     def count(self) -> Collection:

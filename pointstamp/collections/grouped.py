@@ -48,8 +48,13 @@ class GroupedCollection:
         self._keys = tuple(keys)
         self._lasting = lasting
 
-    def agg(self, **aggregates: Aggregate) -> Collection:
+    def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Collection:
         """A row for each group: the columns of the key, and an aggregate for each argument.
+
+        Raises
+        ------
+        BuildError
+            If there is none, or one has no name.
 
         >>> import pointstamp as ps
         >>> def build(scope, sales):
@@ -59,6 +64,7 @@ class GroupedCollection:
         >>> view.advance()
         [((1, 2, 50), 1), ((2, 1, 10), 1)]
         """
+        check_named(unnamed)
         if not aggregates:
             raise BuildError(
                 "agg is given no aggregate, such as agg(n=ps.count()); of the keys alone, "
@@ -248,6 +254,15 @@ def with_keys(given: Any, keys: Sequence[Any]) -> tuple[Any, list[str]]:
     for name in names:
         keyed.schema.column(name, "group_by")
     return keyed, names
+
+
+def check_named(unnamed: Sequence[Any]) -> None:
+    """Raise `BuildError` for an aggregate that is given without a name for its column."""
+    for given in unnamed:
+        raise BuildError(
+            f"agg is given {given!r} without a name: each aggregate is a column of the result, "
+            'such as agg(total=ps.sum("cents"))'
+        )
 
 
 def aggregated(

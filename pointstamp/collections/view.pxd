@@ -12,6 +12,7 @@ cdef class _Uses:
 
 
 cdef class _Result:
+    cdef object _name
     cdef object _schema
     cdef list _new
     cdef object _none
@@ -20,6 +21,7 @@ cdef class _Result:
     cdef object _kept
 
     cpdef take(self)
-    cpdef snapshot(self, object name)
+    cpdef snapshot(self)
     cdef _catch_up(self)
+    cdef _overflow(self, object error)
     cpdef _note(self, object time, Updates batch)

@@ -153,7 +153,7 @@ class View:
                     f"returned {made!r}"
                 )
             for name, result in found.items():
-                self._results[name] = _Result(brought_into(result, scope), self._probe)
+                self._results[name] = _Result(brought_into(result, scope), self._probe, name)
             given = dict(zip(inputs, collections, strict=True))
             self._named: dict[str, Collection] = {
                 name: one for name, one in {**found, **given}.items() if isinstance(one, Collection)
@@ -258,7 +258,8 @@ class View:
             If a clock is set to less than before, or there is none of that name. The epoch goes
             on then.
         DataError
-            If it is no value of the clock's type.
+            If it is no value of the clock's type; if a result has a row more often than 64 bits
+            can say.
         """
         with self._uses:
             if clocks:
@@ -321,14 +322,15 @@ class View:
         InputError
             If there is no such result, or it is not said which.
         DataError
-            If more copies of a row were deleted than there were.
+            If more copies of a row were deleted than there were, or if there are more of it than
+            64 bits can say.
         """
         if name is None and len(self._results) == 1:
             (name,) = self._results
         if name not in self._results:
             raise InputError(f"there is no result {name!r}; there are {list(self._results)}")
         with self._uses:
-            return self._results[name].snapshot(name)
+            return self._results[name].snapshot()
 
     def stats(self, name: str | None = None) -> CollectionStats:
         """How much is arranged, in all and by what is arranged and its key.
@@ -534,9 +536,10 @@ class _Uses:
 class _Result:
     """What came of one result: the changes since they were last taken, and all of them."""
 
-    __slots__ = ("_kept", "_late", "_n_late", "_new", "_none", "_schema")
+    __slots__ = ("_kept", "_late", "_n_late", "_name", "_new", "_none", "_schema")
 
-    def __init__(self, collection: Collection, probe: Probe) -> None:
+    def __init__(self, collection: Collection, probe: Probe, name: str) -> None:
+        self._name = name
         self._schema = collection.schema
         self._new: list[Rows] = []
         self._none = np.empty((0, self._schema.n_words + 1), np.int64)
@@ -550,7 +553,10 @@ class _Result:
         """The changes since the last call."""
         if not self._new:
             return Changes(self._schema, self._none)
-        rows = consolidate_all(self._new)
+        try:
+            rows = consolidate_all(self._new)
+        except OverflowError as error:
+            raise self._overflow(error) from error
         self._new.clear()
         if len(rows):
             self._late.append(rows)
@@ -560,14 +566,17 @@ class _Result:
                 self._catch_up()
         return Changes(self._schema, rows)
 
-    def snapshot(self, name: str) -> CollectionSnapshot:
+    def snapshot(self) -> CollectionSnapshot:
         """All rows that were not deleted."""
         self._catch_up()
-        rows = self._kept.as_one(self._none)
+        try:
+            rows = self._kept.as_one(self._none)
+        except OverflowError as error:
+            raise self._overflow(error) from error
         if (row := missing_row(self._schema, rows)) is not None:
             raise DataError(
-                f"the result {name!r} has the row {row!r} fewer than no times: more copies of what "
-                "it comes of were deleted than there were"
+                f"the result {self._name!r} has the row {row!r} fewer than no times: more copies "
+                "of what it comes of were deleted than there were"
             )
         return CollectionSnapshot(self._schema, rows)
 
@@ -583,11 +592,17 @@ class _Result:
         return [(rows, texts) for rows in (*self._new, *self._kept.rows)]
 
     def _catch_up(self) -> None:
-        rows = consolidate_all(self._late) if self._late else self._none
-        self._late.clear()
-        self._n_late = 0
-        if len(rows):
-            self._kept.insert(rows)
+        try:
+            rows = consolidate_all(self._late) if self._late else self._none
+            self._late.clear()
+            self._n_late = 0
+            if len(rows):
+                self._kept.insert(rows)
+        except OverflowError as error:
+            raise self._overflow(error) from error
+
+    def _overflow(self, error: OverflowError) -> DataError:
+        return DataError(f"the result {self._name!r}: {error}")
 
     def _note(self, time: Any, batch: Updates) -> None:
         self._new.append(batch.rows)
