@@ -25,9 +25,9 @@ from pointstamp.errors import DataError
 class RecordSchema(Schema):
     """Of records that are one value each, and no rows.
 
-    >>> rows = RECORDS.to_updates(["a", (1, None)], 1, "it").rows
+    >>> rows = RECORDS.to_updates(["a", ("b", None)], 1, "it").rows
     >>> RECORDS.to_rows(rows), RECORDS.in_order([("a", 1), (2, 1), (1, 1)])
-    (['a', (1, None)], [(1, 1), (2, 1), ('a', 1)])
+    (['a', ('b', None)], [(1, 1), (2, 1), ('a', 1)])
     """
 
     def to_updates(self, data: Any, diff: int, where: str) -> Updates:
