@@ -19,12 +19,16 @@ class Holder:
     """Names some numbers, or refuses."""
 
     called = "a view"
+    runs_code = False
 
     def __init__(self, numbers: Iterable[int] = (), why_not: str = "") -> None:
         self.rows = np.array([[number, 1] for number in numbers], np.int64).reshape(-1, 2)
         self.why_not = why_not
         self.is_at_work = False
         self.is_still = False
+
+    def never_says(self) -> str:
+        return ""
 
     def holds_still(self) -> bool:
         self.is_still = not self.is_at_work
