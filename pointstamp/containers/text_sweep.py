@@ -257,10 +257,8 @@ class TextSweeps:
                 return False
             held: list[Held] = []
             try:
-                for holder in holders:
+                for holder in [*holders, *_alive(self._results)]:
                     held += holder.held_texts()
-                for result in _alive(self._results):
-                    held += result.held_texts()
             except BaseException:
                 self._dictionary.end_marking()
                 raise

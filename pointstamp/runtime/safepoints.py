@@ -33,6 +33,9 @@ MOST_S = 0.1
 
 SHARE = 16
 
+N_ATTEMPTS = 4
+"""So many times it looks at those that it waits for, if none comes."""
+
 
 class Rendezvous:
     """Where the workers of a process wait for each other.
@@ -58,12 +61,11 @@ class Rendezvous:
             self._changed.notify_all()
             return self._n_changes
 
-    def wait(self, seen: int, seconds: float) -> int | None:
-        """Wait for a change after one that was seen; its number, None when the time is over."""
+    def wait(self, seen: int, seconds: float) -> int:
+        """Wait for a change after one that was seen, for a while; the number of the last one."""
         with self._changed:
-            if self._changed.wait_for(lambda: self._n_changes != seen, seconds):
-                return self._n_changes
-            return None
+            self._changed.wait_for(lambda: self._n_changes != seen, seconds)
+            return self._n_changes
 
 
 RENDEZVOUS = Rendezvous()
@@ -112,15 +114,16 @@ class Safepoint:
         """Wait for other workers at a safepoint, if it is time for that; whether an attempt did it.
 
         `attempt` is what can be done when all are there, such as to begin a sweep. It is called
-        when this worker is at its safepoint, and when another one has come since; by the
-        worker that comes last it is done, and all go on.
+        when this worker is at its safepoint, when another one has come since, and a few times
+        beside, as one that parks does not say so. The worker that comes last does it, and all go
+        on.
         """
         seconds = self._patience_s(monotonic())
         if not seconds:
             return False
         self.enter()
         try:
-            return self._meet(attempt, monotonic() + seconds)
+            return self._meet(attempt, seconds)
         finally:
             self.leave()
 
@@ -128,19 +131,19 @@ class Safepoint:
         """What was waited for has been done, or is not to be done any more."""
         self._looked_s, self._next_s = None, float("-inf")
 
-    def _meet(self, attempt: Callable[[], bool], until_s: float) -> bool:
-        began_s = monotonic()
-        seen: int | None = self._rendezvous.notify()
-        while seen is not None:
-            if attempt():
-                self._rendezvous.notify()
-                self.has_met()
-                return True
-            seen = self._rendezvous.wait(seen, until_s - monotonic())
-        ended_s = monotonic()
-        self._next_s = ended_s + (SHARE - 1) * (ended_s - began_s)
-        self._looked_s = ended_s
-        return False
+    def _meet(self, attempt: Callable[[], bool], seconds: float) -> bool:
+        began_s = now_s = monotonic()
+        seen = self._rendezvous.notify()
+        while not attempt():
+            if now_s >= began_s + seconds:
+                self._next_s = now_s + (SHARE - 1) * (now_s - began_s)
+                self._looked_s = now_s
+                return False
+            seen = self._rendezvous.wait(seen, seconds / N_ATTEMPTS)
+            now_s = monotonic()
+        self._rendezvous.notify()
+        self.has_met()
+        return True
 
     def _patience_s(self, now_s: float) -> float:
         """How long to wait now; 0 for not at all."""

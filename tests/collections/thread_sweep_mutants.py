@@ -155,8 +155,8 @@ THREAD_SWEEP_MUTANTS = [
         [
             (
                 "Waits in vain take all of a worker's time.",
-                "ended_s + (SHARE - 1) * (ended_s - began_s)",
-                "ended_s",
+                "now_s + (SHARE - 1) * (now_s - began_s)",
+                "now_s",
             ),
             (
                 "A worker of long steps waits no longer than others.",
