@@ -250,20 +250,27 @@ class TextSweeps:
             # First, so that what is asked for from here on is marked, also by other threads. What
             # one of them has asked for before is on its way, or in its holder by now.
             marks = self._dictionary.begin_marking()
-            are_new = set(map(id, self._listed())) - set(map(id, holders))
-            if are_new or self._n_uses or n_users():
-                self._refused = "values are given or read elsewhere, or a view or a worker is new"
-                self._dictionary.end_marking()
-                return False
             held: list[Held] = []
+            has_begun = False
             try:
-                for holder in [*holders, *_alive(self._results)]:
-                    held += holder.held_texts()
-            except BaseException:
-                self._dictionary.end_marking()
-                raise
+                if self._are_all(holders) and not self._n_uses:
+                    for holder in [*holders, *_alive(self._results)]:
+                        held += holder.held_texts()
+                    # Once more: a worker that is new by now may have taken in what was on its way
+                    # to it, before that was looked for there.
+                    has_begun = self._are_all(holders)
+            finally:
+                if not has_begun:
+                    self._dictionary.end_marking()
+        if not has_begun:
+            self._refused = "values are given or read elsewhere, or a view or a worker is new"
+            return False
         self._work = self._pieces(marks, held)
         return True
+
+    def _are_all(self, holders: list[TextHolder]) -> bool:
+        """Whether nothing holds numbers but these."""
+        return not n_users() and {*map(id, self._listed())} <= {*map(id, holders)}
 
     def _listed(self) -> list[TextHolder]:
         """What holds numbers; that comes first of which code may run when it is asked."""

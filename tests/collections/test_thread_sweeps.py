@@ -32,7 +32,7 @@ def test_swept_threads_are_what_recomputing_gives(
     checks.check_swept_threads(program, steps, piece, reuses, workers)
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     programs() | loop_programs(),
     STEPS,
@@ -65,6 +65,7 @@ def test_so_are_services_of_threads(program: Program, reuses: bool) -> None:
         checks.check_between_threads,
         checks.check_between_turns,
         checks.check_early_messages,
+        checks.check_worker_that_begins_meanwhile,
         checks.check_step_on_another_thread,
         checks.check_building_on_another_thread,
         checks.check_parked_on_another_thread,

@@ -69,6 +69,17 @@ THREAD_SWEEP_MUTANTS = [
         ],
     ),
     *_of(
+        "containers.text_sweep",
+        checks.check_worker_that_begins_meanwhile,
+        [
+            (
+                "A thread that has begun since a sweep looked for threads is forgotten.",
+                "has_begun = self._are_all(holders)",
+                "has_begun = True",
+            ),
+        ],
+    ),
+    *_of(
         "communication.simulated",
         by_swept_simulations,
         [

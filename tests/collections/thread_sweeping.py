@@ -222,6 +222,36 @@ def _sent_rows(communicator: Communicator) -> list[Updates]:
     return [batch for _, batch in communicator.objects_under_way() if type(batch) is Updates]
 
 
+def check_worker_that_begins_meanwhile() -> None:
+    """A thread that begins while a sweep does, and takes in what was sent to it, has it wait."""
+    zero, one = communicators(2)
+    worker, others = Worker(zero), list[Any]()
+    with sweeping() as sweeps:
+        _built(worker).insert(rows_of(1, N_AT_ONCE))
+        assert worker.texts is not None
+        early, real = _on_their_way(zero), worker.texts.held_texts
+
+        def held_texts() -> Any:
+            # As a thread would that has its turn here.
+            if not others:
+                others.append(Worker(one))
+                _built(others[0])
+                others[0].step()
+            return real()
+
+        worker.texts.held_texts = held_texts  # type: ignore[method-assign]  # for this worker
+        n_before = sweeps.stats().sweeps
+        sweeps.advance()
+        sweeps.finish()
+        assert sweeps.stats().sweeps == n_before
+        sweeps.advance()
+        sweeps.finish()
+        assert sweeps.stats().sweeps == n_before + 1
+        assert not len(early - texts_held(others[0]))
+        for each in (worker, *others):
+            each.close()
+
+
 # What holds still, and when.
 
 

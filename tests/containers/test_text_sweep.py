@@ -85,6 +85,30 @@ def test_what_is_named_stays_and_the_rest_goes(dictionary: Dictionary, sweeps: T
     assert len(dictionary) == sweeps.stats().entries == sweeps.stats().used == 6
 
 
+def test_what_comes_while_it_is_asked_what_is_held_has_no_sweep_begin(
+    dictionary: Dictionary, sweeps: TextSweeps
+) -> None:
+    class Giving(Holder):
+        """Hands what it holds to a new one when it is asked, as a message that is taken in."""
+
+        def held_texts(self) -> list[Held]:
+            if self.rows.size:
+                taken.append(Holder(self.rows[:, 0].tolist()))
+                sweeps.add_holder(taken[0])
+                self.rows = self.rows[:0]
+            return super().held_texts()
+
+    taken: list[Holder] = []
+    number = dictionary.number(b"a text that is handed over")
+    giving = Giving([number])
+    sweeps.add_holder(giving)
+    for _ in range(3):
+        swept(sweeps)
+    assert len(taken) == 1
+    assert dictionary.value(number) == b"a text that is handed over"
+    assert sweeps.stats().sweeps == 2
+
+
 def test_a_number_is_used_again_after_the_next_sweep(
     dictionary: Dictionary, sweeps: TextSweeps
 ) -> None:
