@@ -400,6 +400,14 @@ class View:
     # Of texts; see `containers/text_sweep.py`.
 
     called = "a view"
+    runs_code = True
+
+    def never_says(self) -> str:
+        """Why it can never be said which texts are held here; empty if it can."""
+        unsaid = self._texts_held.unsaid
+        if not unsaid:
+            return ""
+        return f"a view has operators that do not say which texts they keep: {', '.join(unsaid)}"
 
     def holds_still(self) -> bool:
         """Keep threads from changing it, if none is at it now; whether none is."""
@@ -411,11 +419,6 @@ class View:
 
     def refuses_sweep(self) -> str:
         """Why it cannot be said now which texts are held here; empty if it can."""
-        if self._texts_held.unsaid:
-            return (
-                f"a view has operators that do not say which texts they keep: "
-                f"{', '.join(self._texts_held.unsaid)}"
-            )
         if self._is_over:
             return ""
         if self._has_staged:

@@ -5,7 +5,9 @@ container. A communicator belongs to one worker and is used from that worker's
 thread alone, except `unpark`, which any thread may call.
 
 One whose workers run on several machines may say which run on the same, by a list `machines`
-with a number for each worker; where there is none, all do.
+with a number for each worker; where there is none, all do. One whose workers take turns in one
+thread says by `is_suspended` that its worker waits in `receive` for its turn, and that nothing was
+taken in yet; where there is none, other threads may run, and nothing else.
 
 Laws, which `pointstamp.testing.check_communicator` tests:
 
@@ -99,11 +101,13 @@ class Communicator(Protocol):
         worker do nothing.
         """
 
-    def has_objects_under_way(self) -> bool:
-        """Whether objects of this process may be elsewhere than at the ends of channels.
+    def objects_under_way(self) -> list[tuple[int, Any]]:
+        """(channel, batch) of what is on its way as an object of this process.
 
-        So they are on their way between threads, and where they came for a channel that was not
-        made yet. What is encoded on its way does not count.
+        So it is between threads, and where it came for a channel that was not made yet. It is what
+        all workers of this process have sent to each other, as one of them may not have begun; the
+        ends of channels that it waits at are not looked at, nor what is encoded on its way. Other
+        threads may ask while no worker sends or takes in.
         """
 
     def close(self) -> None:

@@ -118,9 +118,16 @@ class Mailbox:
         """Have what comes for `channel` put into another queue."""
         self._queues[channel] = queue
 
-    def has_early(self) -> bool:
-        """Whether something has come for a channel that the worker has not made yet."""
-        return any(id >= self._n_made and queue for id, queue in self._queues.items())
+    def early(self) -> list[tuple[int, Any]]:
+        """(channel, batch) of what has come for channels that the worker has not made yet.
+
+        >>> mailbox = Mailbox()
+        >>> mailbox.put(0, message(1, "tag", ["a"]))
+        >>> mailbox.early()
+        [(0, ['a'])]
+        """
+        early = [(id, queue) for id, queue in self._queues.items() if id >= self._n_made]
+        return [(id, arrived.batch) for id, queue in early for arrived in queue]
 
     @property
     def has_touched(self) -> bool:

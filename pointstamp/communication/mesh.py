@@ -326,9 +326,9 @@ class MeshCommunicator:
         if self._relay is not None:
             self._relay.hold_unsent_in(make)
 
-    def has_objects_under_way(self) -> bool:
-        """See `Communicator.has_objects_under_way`."""
-        return self._mailbox.has_early()
+    def objects_under_way(self) -> list[tuple[int, Any]]:
+        """See `Communicator.objects_under_way`."""
+        return self._mailbox.early()
 
     def close(self) -> None:
         """Exchange goodbyes with every peer; everything sent has arrived when this returns."""

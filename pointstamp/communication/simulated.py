@@ -164,6 +164,14 @@ class SimulatedNetwork:
         tag, batch = decode(sent) if self._serialize else sent
         self._mailboxes[receiver].put(channel, Message(sender, tag, batch))
 
+    def _objects(self) -> list[tuple[int, Any]]:
+        """(channel, batch) of what waits on links, or came for channels that are not made yet."""
+        found = [each for mailbox in self._mailboxes for each in mailbox.early()]
+        if not self._serialize:
+            for (_, _, channel), waiting in self._waiting.items():
+                found += [(channel, batch) for _, batch in waiting]
+        return found
+
     def _send(self, link: Link, tag: Any, batch: Any) -> None:
         sent = [bytes(piece) for piece in encode(batch, tag)] if self._serialize else (tag, batch)
         waiting = self._waiting.get(link)
@@ -230,9 +238,9 @@ class SimulatedCommunicator:
         self._network.unparked.add(self.index)
         self._network._woken.set()
 
-    def has_objects_under_way(self) -> bool:
-        """See `Communicator.has_objects_under_way`."""
-        return True
+    def objects_under_way(self) -> list[tuple[int, Any]]:
+        """See `Communicator.objects_under_way`."""
+        return self._network._objects()
 
     def close(self) -> None:
         """Give the driver its turn until everyone has closed and everything has arrived."""

@@ -57,9 +57,9 @@ class SingleCommunicator:
         """End a `park`, this one or the next; callable from any thread."""
         self._awake.set()
 
-    def has_objects_under_way(self) -> bool:
-        """See `Communicator.has_objects_under_way`."""
-        return self._mailbox.has_early()
+    def objects_under_way(self) -> list[tuple[int, Any]]:
+        """See `Communicator.objects_under_way`."""
+        return self._mailbox.early()
 
     def close(self) -> None:
         """Nothing to wait for: there are no peers."""

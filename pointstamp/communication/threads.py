@@ -95,9 +95,11 @@ class ThreadCommunicator:
         """End a `park`, this one or the next; callable from any thread."""
         self._awake.set()
 
-    def has_objects_under_way(self) -> bool:
-        """See `Communicator.has_objects_under_way`."""
-        return self.peers > 1 or bool(self._inbox)
+    def objects_under_way(self) -> list[tuple[int, Any]]:
+        """See `Communicator.objects_under_way`."""
+        # Copies, as a worker that has failed may have left a thread that sends.
+        arriving = [each for inbox in self._group.inboxes for each in inbox.copy()]
+        return [(id, arrived.batch) for id, arrived in arriving] + self._mailbox.early()
 
     def close(self) -> None:
         """Wait until every thread of the group has closed."""

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,13 @@ class TextHolder(Protocol):
     called: str
     """What it is, for messages."""
 
+    runs_code: bool
+    """Whether code of a program may run where it is asked: then it is asked before those are held
+    still of which none does, as that code may wait for them."""
+
+    def never_says(self) -> str:
+        """Why it can never say what it holds; empty if it can. At any moment, on any thread."""
+
     def holds_still(self) -> bool:
         """Keep other threads from changing it, if none is at it now; whether none is."""
 
@@ -76,7 +83,7 @@ class TextHolder(Protocol):
         """Let them change it again."""
 
     def refuses_sweep(self) -> str:
-        """Why it cannot say what it holds, now or ever; empty if it can."""
+        """Why it cannot say now what it holds; empty if it can."""
 
     def held_texts(self) -> Iterable[Held]:
         """All that it holds, where it does not refuse."""
@@ -132,6 +139,8 @@ class TextSweeps:
         self._n_before = 0
         """How many values had been entered at the last piece."""
         self._refused = ""
+        self.is_refused_for_good = False
+        """Whether the last sweep that was due was refused by what never says what it holds."""
 
     # What holds numbers.
 
@@ -141,9 +150,9 @@ class TextSweeps:
 
     def remove_holder(self, holder: TextHolder) -> None:
         """It holds nothing any more."""
-        for number, other in list(self._holders.items()):
-            if other is holder:
-                del self._holders[number]
+        for reference in self._holders.valuerefs():
+            if reference() is holder:
+                del self._holders[reference.key]
 
     def add_result(self, result: TextResult) -> None:
         """The same of rows that were handed out."""
@@ -173,6 +182,11 @@ class TextSweeps:
         With less than none to spare a sweep begins whenever it may.
         """
         return self._work is not None or self.spare < 0
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a sweep has begun, and is not over."""
+        return self._work is not None
 
     @property
     def is_due(self) -> bool:
@@ -229,35 +243,51 @@ class TextSweeps:
     def _begin(self) -> bool:
         """Begin a sweep, if nothing refuses; whether it has begun."""
         with ExitStack() as still:
-            holders = list(self._holders.values())
+            holders = self._listed()
             self._refused = self._why_not(holders, still)
             if self._refused:
                 return False
             # First, so that what is asked for from here on is marked, also by other threads. What
             # one of them has asked for before is on its way, or in its holder by now.
             marks = self._dictionary.begin_marking()
-            are_new = set(map(id, self._holders.values())) - set(map(id, holders))
-            if are_new or self._n_uses or n_users():
-                self._refused = "values are given or read elsewhere, or a view or a worker is new"
-                self._dictionary.end_marking()
-                return False
             held: list[Held] = []
+            has_begun = False
             try:
-                for holder in [*holders, *self._results.values()]:
-                    held += holder.held_texts()
-            except BaseException:
-                self._dictionary.end_marking()
-                raise
+                if self._are_all(holders) and not self._n_uses:
+                    for holder in [*holders, *_alive(self._results)]:
+                        held += holder.held_texts()
+                    # Once more: a worker that is new by now may have taken in what was on its way
+                    # to it, before that was looked for there.
+                    has_begun = self._are_all(holders)
+            finally:
+                if not has_begun:
+                    self._dictionary.end_marking()
+        if not has_begun:
+            self._refused = "values are given or read elsewhere, or a view or a worker is new"
+            return False
         self._work = self._pieces(marks, held)
         return True
 
+    def _are_all(self, holders: list[TextHolder]) -> bool:
+        """Whether nothing holds numbers but these."""
+        return not n_users() and {*map(id, self._listed())} <= {*map(id, holders)}
+
+    def _listed(self) -> list[TextHolder]:
+        """What holds numbers; that comes first of which code may run when it is asked."""
+        return sorted(_alive(self._holders), key=lambda holder: not holder.runs_code)
+
     def _why_not(self, holders: list[TextHolder], still: ExitStack) -> str:
         """Why no sweep can begin; if one can, all holders are kept as they are by `still`."""
+        self.is_refused_for_good = False
         if n := n_users():
             return (
                 f"{n} workers in this process have no collections, and do not say which texts they "
                 "hold"
             )
+        for holder in holders:
+            if why_not := holder.never_says():
+                self.is_refused_for_good = True
+                return why_not
         if self._n_uses:
             return "values are given or read elsewhere"
         for holder in holders:
@@ -315,6 +345,14 @@ class TextSweeps:
                 f"a sweep of texts has found the number {int(numbers.max())} where there are "
                 f"{len(marks)}"
             ) from None
+
+
+Kept = TypeVar("Kept")
+
+
+def _alive(kept: weakref.WeakValueDictionary[int, Kept]) -> list[Kept]:
+    """The values that there are; others threads may add some meanwhile."""
+    return [value for reference in kept.valuerefs() if (value := reference()) is not None]
 
 
 SWEEPS = TextSweeps(TEXTS, TEXT_ORDER)

@@ -72,6 +72,14 @@ class TextsHeld:
         """What is asked for from here on is no constant."""
         self._pinning.close()
 
+    def channels(self) -> Iterator[tuple[int, str]]:
+        """(channel, operator) where operators get what peers send."""
+        for operator in self.operators:
+            for input_ in operator._inputs:
+                channel = input_._queue.channel
+                if channel is not None:
+                    yield channel.id, operator.name
+
     def why_not_found(self) -> str:
         """Why what is under way between operators cannot be looked through; empty if it can."""
         from pointstamp.dataflow.texts_under_way import NotInMemory
@@ -94,7 +102,8 @@ class TextsHeld:
     def under_way(self) -> list[tuple[Any, tuple[int, ...]]]:
         """What came to operators, and waits in one for a time to be complete.
 
-        What peers send is not among it before it is taken in, as texts are on their way as such.
+        What peers send is not among it before it is taken in: from other processes come texts, and
+        what comes from threads of this one is looked through for all dataflows at once.
 
         Raises
         ------

@@ -415,6 +415,8 @@ class _Seat:
         self._simulation = simulation
         self._inner: SimulatedCommunicator = simulation.network.communicator(index)
         self._has_just_waited = False
+        self.is_suspended = False
+        """See `Communicator`."""
         self._now = 0.0
 
     def now(self) -> float:
@@ -437,9 +439,9 @@ class _Seat:
             return network._can_close(self.index)
         return self._is_roused()
 
-    def has_objects_under_way(self) -> bool:
-        """See `Communicator.has_objects_under_way`."""
-        return self._inner.has_objects_under_way()
+    def objects_under_way(self) -> list[tuple[int, Any]]:
+        """See `Communicator.objects_under_way`."""
+        return self._inner.objects_under_way()
 
     def _is_roused(self) -> bool:
         """Whether there is something that ends its waiting."""
@@ -453,7 +455,9 @@ class _Seat:
         """Let others go first, then see what has arrived."""
         self._now += STEP_S
         if not self._has_just_waited:
+            self.is_suspended = True
             self._give_way("runs")
+            self.is_suspended = False
         self._has_just_waited = False
         return self._inner.receive()
 

@@ -281,9 +281,8 @@ class Worker:
     def step(self) -> bool:
         """Do the work at hand; whether any dataflow is incomplete.
 
-        It never waits, so `while worker.step(): ...` completes all dataflows, provided that
-        their inputs are closed; `run` does so without taking the processor while it waits.
-        Whether there is more to do right away says `has_work`.
+        It waits for nothing to do, so `while worker.step(): ...` completes all dataflows whose
+        inputs are closed; `run` does so without taking the processor. For more, see `has_work`.
 
         Raises
         ------
@@ -362,12 +361,13 @@ class Worker:
         if is_free and not (self.has_work or self.environment.idle.run()):
             if self._alarms:
                 timeout_s = self.timers.wait_s(timeout_s)
+            park = self.communicator.park if self.texts is None else self.texts.park
             self.is_parked = True
             try:
                 if self._log is None:
-                    self.communicator.park(timeout_s)
+                    park(timeout_s)
                 else:
-                    self._log.park(self.communicator.park, timeout_s)
+                    self._log.park(park, timeout_s)
             finally:
                 self.is_parked = False
         return self.step()

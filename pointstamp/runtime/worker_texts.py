@@ -1,18 +1,23 @@
 """What a worker holds of numbers of texts, and the sweeps that it begins and goes on with.
 
-A worker is asked between steps, on its own thread: then nothing of it runs. What its operators keep
-they say, and what is under way between them is looked through (`dataflow/texts_held.py`), so that
-no epoch has to be over. What is on its way from other processes has texts, and no numbers; so has
-what is handed out for a snapshot. Beside its dataflows a program may keep numbers for the worker,
-as a service does of what it adds up; it says so by `also_holds`.
+A worker is asked between steps on its own thread, or at a safepoint (`safepoints.py`): then nothing
+of it runs. What its operators keep they say, and what is under way between them is looked through
+(`dataflow/texts_held.py`), so that no epoch has to be over. What is on its way from other processes
+has texts, and no numbers; so has what is handed out for a snapshot. Workers that are threads of
+this process, or take turns in one, send each other numbers: what is on its way between them is
+looked through, too. Beside its dataflows a program may keep numbers for the worker, as a service
+does of what it adds up; it says so by `also_holds`.
 
-A worker with collections looks once in `LOOK_EVERY` steps, and in each while a sweep goes on.
+A worker with collections looks once in `LOOK_EVERY` steps, and in each while a sweep goes on, or is
+due. If another worker is at work then, it may wait a moment for that one to look as well.
 """
 
 from __future__ import annotations
 
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
+
+from pointstamp.runtime.safepoints import RENDEZVOUS, Safepoint
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +50,7 @@ class WorkerTexts:
     """Answers for all dataflows of one worker; see `TextHolder`."""
 
     called = "a worker"
+    runs_code = False
 
     def __init__(self, worker: Worker) -> None:
         # Not above: it imports NumPy, and not all workers have collections.
@@ -54,6 +60,8 @@ class WorkerTexts:
         self._worker = worker
         self._dictionary, self._sweeps = TEXTS, SWEEPS
         self._owner = get_ident()
+        self._safepoint = Safepoint()
+        self._is_held = False
         self._held: list[TextsHeld] = []
         self._others: list[Holding] = []
         self._unsaid: dict[str, None] = {}
@@ -82,6 +90,14 @@ class WorkerTexts:
         self._others.clear()
         self._sweeps.remove_holder(self)
 
+    def park(self, timeout_s: float | None = None) -> None:
+        """Have the worker park, at its safepoint."""
+        self._safepoint.enter()
+        try:
+            self._worker.communicator.park(timeout_s)
+        finally:
+            self._safepoint.leave()
+
     def look(self) -> int:
         """Begin a sweep or go on with one, if there is something to do; between steps.
 
@@ -91,47 +107,101 @@ class WorkerTexts:
         if n_entered == self._n_entered and not (self._tries_again or sweeps.is_awake):
             return LOOK_EVERY
         self._n_entered = n_entered
-        sweeps.advance()
+        n_missed = RENDEZVOUS.n_missed
+        has_begun = self._advance()
+        if not has_begun and RENDEZVOUS.n_missed != n_missed:
+            has_begun = self._safepoint.meet(self._advance)
+        elif has_begun:
+            self._safepoint.has_met()
         # What refuses for ever is not asked again before there is more to be swept.
-        self._tries_again = sweeps.is_due and not sweeps.is_awake and not self._unsaid
+        self._tries_again = not (has_begun or sweeps.is_refused_for_good)
         return 1 if self._tries_again or sweeps.is_awake else LOOK_EVERY
+
+    def _advance(self) -> bool:
+        """Begin a sweep or go on with one; whether one goes on, or none is due."""
+        self._sweeps.advance()
+        return self._sweeps.is_under_way or not self._sweeps.is_due
 
     # See `containers/text_sweep.py`.
 
     def holds_still(self) -> bool:
-        """Whether it is between steps, on this thread: then nothing of it runs meanwhile."""
+        """Whether it is between steps on this thread, or at a safepoint, where it is held."""
         if self._is_over:
             return True
         worker = self._worker
-        is_own = get_ident() == self._owner
-        return is_own and not (worker._is_stepping or worker._is_building)
+        if get_ident() == self._owner:
+            # Nothing else runs on this thread. Of workers that take turns in it, one that waits for
+            # its turn is at the beginning of a step.
+            is_between = not worker._is_stepping
+            is_still = is_between or getattr(worker.communicator, "is_suspended", False)
+        else:
+            is_still = self._is_held = self._safepoint.hold()
+        if is_still and worker._is_building:
+            self.goes_on()
+            return False
+        return is_still
 
     def goes_on(self) -> None:
-        """Nothing kept it."""
+        """Let it leave its safepoint."""
+        if self._is_held:
+            self._is_held = False
+            self._safepoint.release()
+
+    def never_says(self) -> str:
+        """Why it can never be said which texts are held here; empty if it can."""
+        if self._is_over or not self._unsaid:
+            return ""
+        return (
+            "a worker has, or had, operators that do not say which texts they keep: "
+            f"{', '.join(self._unsaid)}"
+        )
 
     def refuses_sweep(self) -> str:
         """Why it cannot be said now which texts are held here; empty if it can."""
         if self._is_over:
             return ""
-        worker = self._worker
-        if self._unsaid:
-            return (
-                "a worker has, or had, operators that do not say which texts they keep: "
-                f"{', '.join(self._unsaid)}"
-            )
-        if worker._failure is not None:
+        if self._worker._failure is not None:
             return "a worker has failed, and is not closed"
-        if worker.communicator.has_objects_under_way():
-            return "workers that are threads of this process send each other texts by number"
         if any(held.n_given for held in self._held):
             return "rows are being given to an input of a worker"
-        return next((why for held in self._held if (why := held.why_not_found())), "")
+        if why := next((why for held in self._held if (why := held.why_not_found())), ""):
+            return why
+        # Not above: see `__init__`.
+        from pointstamp.dataflow.texts_under_way import NotInMemory
+
+        try:
+            self._between_workers()
+        except NotInMemory as error:
+            return str(error)
+        return ""
 
     def held_texts(self) -> list[tuple[npt.NDArray[np.int64], tuple[int, ...]]]:
         """All that is held here, between steps."""
-        found: list[Any] = []
+        if self._is_over:
+            return []
+        found: list[Any] = self._between_workers()
         for held in self._held:
             found += held.all()
         for holding in self._others:
             found += holding()
+        return found
+
+    def _between_workers(self) -> list[Any]:
+        """What is on its way between workers of this process, as rows.
+
+        On the channels that this worker has made, and that end in no operator that may hold texts,
+        are orders of its own, changes of progress and such, and no rows.
+        """
+        worker = self._worker
+        under_way = worker.communicator.objects_under_way()
+        if not under_way:
+            return []
+        from pointstamp.dataflow.texts_under_way import rows_in
+
+        readers = {id: name for held in self._held for id, name in held.channels()}
+        others = worker.environment.channels.keys() - readers.keys()
+        found: list[Any] = []
+        for channel, batch in under_way:
+            if channel not in others:
+                found += rows_in([batch], readers.get(channel, "of a dataflow that is not built"))
         return found

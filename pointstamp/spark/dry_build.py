@@ -51,9 +51,9 @@ class PeersInNumber:
     def unpark(self) -> None:
         """Nothing waits."""
 
-    def has_objects_under_way(self) -> bool:
+    def objects_under_way(self) -> list[tuple[int, Any]]:
         """Nothing is sent."""
-        return False
+        return []
 
     def close(self) -> None:
         """There are no peers."""

@@ -89,13 +89,13 @@ SWEEP_MUTANTS = [
         [
             (
                 "Results that were handed out are forgotten.",
-                "for holder in [*holders, *self._results.values()]:",
+                "for holder in [*holders, *_alive(self._results)]:",
                 "for holder in holders:",
             ),
             (
                 "Only the oldest view is asked.",
-                "for holder in [*holders, *self._results.values()]:",
-                "for holder in [*holders[:1], *self._results.values()]:",
+                "for holder in [*holders, *_alive(self._results)]:",
+                "for holder in [*holders[:1], *_alive(self._results)]:",
             ),
         ],
     ),

@@ -183,24 +183,6 @@ def test_entries_are_at_most_twice_those_in_use_also_under_load(workers: int, ah
         assert n_sweeps > 5
 
 
-def test_threads_that_share_texts_have_none_swept() -> None:
-    def main(worker: ps.Worker) -> str:
-        with worker.dataflow() as scope:
-            input_, given = scope.new_collection("t string")
-            probe = given.distinct().probe()
-        for turn in range(5):
-            input_.insert([(f"of a thread {turn}",)])
-            input_.advance_to(turn + 1)
-            worker.step_while(partial(probe.less_than, turn + 1))
-        return SWEEPS.stats().refused
-
-    with sweeping():
-        n_before = SWEEPS.stats().sweeps
-        found = ps.execute(main, workers=2, threads=True)
-        assert SWEEPS.stats().sweeps == n_before
-    assert all("threads of this process" in why or "is at work" in why for why in found)
-
-
 def test_operators_that_say_nothing_are_named_also_when_they_have_ended() -> None:
     def main(worker: ps.Worker) -> tuple[str, int]:
         kept: list[Any] = []

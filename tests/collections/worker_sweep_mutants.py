@@ -148,8 +148,8 @@ WORKER_SWEEP_MUTANTS = [
         [
             (
                 "A sweep begins inside of a step.",
-                "return is_own and not (worker._is_stepping or worker._is_building)",
-                "return is_own and not worker._is_building",
+                "is_between = not worker._is_stepping",
+                "is_between = True",
             ),
         ],
     ),

@@ -173,14 +173,14 @@ def check_under_way() -> None:
         given.distinct().inspect(lambda *update: None)
     assert worker.texts is not None
     input_.insert(rows_of(1))
-    assert _texts_held(worker) == {row[1].encode() for row in rows_of(1)}
+    assert texts_held(worker) == {row[1].encode() for row in rows_of(1)}
     worker.step()  # it waits for the end of the epoch
-    assert _texts_held(worker) == {row[1].encode() for row in rows_of(1)}
+    assert texts_held(worker) == {row[1].encode() for row in rows_of(1)}
     for row in rows_of(2):
         number = TEXTS.number(row[1].encode())
         reader = next(each for each in _operators(worker) if each.inputs)
         reader._inputs[0]._queue.push(0, given.schema.to_updates([row], 1, "it"))
-        assert TEXTS.value(number) in _texts_held(worker)
+        assert TEXTS.value(number) in texts_held(worker)
     worker.close()
 
 
@@ -189,7 +189,7 @@ def _operators(worker: Worker) -> list[Any]:
     return [operator for held in worker.texts._held for operator in held.operators]
 
 
-def _texts_held(worker: Worker) -> set[bytes]:
+def texts_held(worker: Worker) -> set[bytes]:
     assert worker.texts is not None
     return {
         TEXTS.value(number)

@@ -19,12 +19,16 @@ class Holder:
     """Names some numbers, or refuses."""
 
     called = "a view"
+    runs_code = False
 
     def __init__(self, numbers: Iterable[int] = (), why_not: str = "") -> None:
         self.rows = np.array([[number, 1] for number in numbers], np.int64).reshape(-1, 2)
         self.why_not = why_not
         self.is_at_work = False
         self.is_still = False
+
+    def never_says(self) -> str:
+        return ""
 
     def holds_still(self) -> bool:
         self.is_still = not self.is_at_work
@@ -79,6 +83,30 @@ def test_what_is_named_stays_and_the_rest_goes(dictionary: Dictionary, sweeps: T
         with pytest.raises(InternalError, match="was freed"):
             dictionary.ranks(np.array([numbers[0], number]))
     assert len(dictionary) == sweeps.stats().entries == sweeps.stats().used == 6
+
+
+def test_what_comes_while_it_is_asked_what_is_held_has_no_sweep_begin(
+    dictionary: Dictionary, sweeps: TextSweeps
+) -> None:
+    class Giving(Holder):
+        """Hands what it holds to a new one when it is asked, as a message that is taken in."""
+
+        def held_texts(self) -> list[Held]:
+            if self.rows.size:
+                taken.append(Holder(self.rows[:, 0].tolist()))
+                sweeps.add_holder(taken[0])
+                self.rows = self.rows[:0]
+            return super().held_texts()
+
+    taken: list[Holder] = []
+    number = dictionary.number(b"a text that is handed over")
+    giving = Giving([number])
+    sweeps.add_holder(giving)
+    for _ in range(3):
+        swept(sweeps)
+    assert len(taken) == 1
+    assert dictionary.value(number) == b"a text that is handed over"
+    assert sweeps.stats().sweeps == 2
 
 
 def test_a_number_is_used_again_after_the_next_sweep(
