@@ -49,6 +49,7 @@ from tests.collections.spill_mutants import SPILL_MUTANTS, by_merges
 from tests.collections.sweep_mutants import SWEEP_MUTANTS, by_sweeps, by_swept_loops
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
 from tests.collections.time_mutants import TIME_MUTANTS, by_user_times
+from tests.collections.trace_mutants import TRACE_MUTANTS, by_shared_lives
 from tests.collections.user_mutants import USER_MUTANTS, by_functions, by_nested
 from tests.collections.window_mutants import WINDOW_MUTANTS, by_windows
 from tests.collections.worker_sweep_mutants import (
@@ -78,6 +79,7 @@ ALL = [
     *SWEEP_MUTANTS,
     *SESSION_MUTANTS,
     *WORKER_SWEEP_MUTANTS,
+    *TRACE_MUTANTS,
 ]
 
 
@@ -110,6 +112,7 @@ HUNTS = [
     *(by_quantiles_of_texts, by_first_of_texts),
     *(by_user_times, by_sweeps, by_swept_loops, by_sessions, by_sessions_again),
     *(by_swept_workers, by_constants, by_swept_services, by_snapshots, by_durable_services),
+    by_shared_lives,
 ]
 
 
