@@ -4,8 +4,8 @@ What an arrangement keeps lives as long as anything reads it. An operator beside
 times are complete, and passes that on to where it is imported, in other dataflows of the same
 worker: they get each batch once, and read the same spine (`trace_import.py`).
 
-A dataflow that begins with a snapshot has one batch, as of the snapshot's epoch: so from there on
-it can be read, and from the first look on up to there.
+What a dataflow has of a snapshot that it begins with is one batch, as of the snapshot's epoch. As
+of that epoch it can be read at once, before any time has moved, and as of none before it.
 
 Source: differential-dataflow `operators/arrange/agent.rs`.
 """

@@ -435,6 +435,40 @@ def test_in_its_own_dataflow_an_import_is_what_is_arranged(
     assert in_one_worker(main) == [((1,), 1), ((1, 2), 1)]
 
 
+@pytest.mark.parametrize("is_new", [False, True])
+def test_what_is_imported_can_be_imported_again(is_new: bool, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(str(tmp_path))
+
+    def main(worker: ps.Worker, cut: int, has_third: bool) -> Any:
+        durable = Durable(checkpoint, checkpoint.latest(), allow_new=["third/Import"])
+        seen: list[Any] = []
+        input_, _, handle, _ = begun(worker, durable)
+        with worker.dataflow("second", durable=durable) as scope:
+            second = handle.import_into(scope).trace()
+        if has_third:
+            with worker.dataflow("third", durable=durable) as scope:
+                third = second.import_into(scope)
+                found = third.join(third).select("src")
+                found.inspect(lambda row, time, diff: seen.append((time, row[0], diff)))
+        snapshot = worker.snapshot(cut, background=False)
+        for epoch in range(durable.epoch + 1, cut + 2):
+            input_.insert([(1, epoch), (epoch, 1)])
+            input_.advance_to(epoch + 1)
+        input_.close()
+        worker.run()
+        return sorted(seen), snapshot.part
+
+    first, part = in_one_worker(main, 1, not is_new)
+    checkpoint.commit_manifest(1, [part], {})
+    again, _ = in_one_worker(main, 3, True)
+    sources = Counter(source for epoch in range(5) for source in (1, epoch))
+    before = Counter(source for epoch in range(2) for source in (1, epoch))
+    pairs = {source: n**2 - (0 if is_new else before[source] ** 2) for source, n in sources.items()}
+    assert accumulated(again, 9) == {source: n for source, n in pairs.items() if n}
+    assert min(time for time, _, _ in again) == 2
+    assert bool(first) != is_new
+
+
 def paths(scope: Any, edges: ps.Collection) -> Any:
     """Two hops, of an import, and what a handle says of the epoch before at each change."""
     by_src = edges.arrange("src")
