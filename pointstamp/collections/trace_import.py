@@ -27,6 +27,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.kernels.consolidation import merge
 from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
 from pointstamp.progress.operate import Interest
@@ -71,14 +72,14 @@ class TraceImport:
         self._goes_on = goes_on
         for time, rows in self._spine.listed():
             if not (goes_on and self._is_early(time)):
-                self.batches.append((self._not_early(time), rows))
+                self._append(self._not_early(time), rows)
         self.upper = self._not_early(upper)
 
     def take(self, batches: list[tuple[Any, Rows]], upper: Any) -> None:
         """More batches, and how far all is there now."""
         for time, rows in batches:
             if self._newest is None or not self._spine.less_equal(time, self._newest):
-                self.batches.append((time, rows))
+                self._append(time, rows)
         self.upper = self._not_early(upper)
         self.wake()
 
@@ -96,6 +97,13 @@ class TraceImport:
         self.batches.clear()
         while self._readers:
             self._readers.pop().close()
+
+    def _append(self, time: Any, rows: Rows) -> None:
+        """One more batch; readers get one of a time, be it that its spine has several."""
+        if self.batches and self.batches[-1][0] == time:
+            rows = merge(self.batches.pop()[1], rows)
+        if len(rows):
+            self.batches.append((time, rows))
 
     def _is_early(self, time: Any) -> bool:
         return self.first is not None and not self._spine.less_equal(self.first, time)

@@ -18,6 +18,7 @@ from pointstamp.errors import AsOfError, WorkerError
 from tests.collections.lives import longer
 from tests.collections.programs import Program, programs
 from tests.collections.trace_lives import (
+    ANYTHING,
     SHARED_LIVES,
     SharedLife,
     SharedRun,
@@ -57,13 +58,13 @@ class TwoHops:
 
 
 def lived(
-    folder: Path, life: SharedLife, *, allow_new: tuple[str, ...] = (), program: Any = None
+    folder: Path, life: SharedLife, allow_new: Any = ()
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """A life of a program: updates of the second dataflow and of the third, and what was read."""
     checkpoint = Checkpoint(str(folder))
     durable = Durable(checkpoint, checkpoint.latest(), allow_new=allow_new)
     cuts = tuple(sorted(life.cuts))
-    run = SharedRun(program or TwoHops(), 0, life, durable, cuts, EDGES, "src")
+    run = SharedRun(TwoHops(), 0, life, durable, cuts, EDGES, "src")
     ran = ps.simulate(run, workers=life.workers, seed=3)
     for number, cut in enumerate(cuts):
         checkpoint.commit_manifest(cut, [seen.parts[number] for seen in ran], {})
@@ -216,6 +217,21 @@ def test_an_import_that_is_new_has_to_be_allowed_by_name(tmp_path: Path) -> None
     lived(tmp_path, SharedLife(1, 1, frozenset([2]), has_second=False))
     with pytest.raises(WorkerError, match=r"allow_new=\['second/Import0'\]"):
         lived(tmp_path, SharedLife(1, 1, frozenset()))
+
+
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_what_is_imported_anew_comes_in_one_piece_at_the_first_epoch(
+    late: int, tmp_path: Path
+) -> None:
+    whole, _, _ = lived(tmp_path / "whole", SharedLife(1, 7, frozenset()))
+    lived(tmp_path, SharedLife(2, 1, frozenset([2]), has_second=False))
+    again, _, _ = lived(tmp_path, SharedLife(1, 7, frozenset([5]), late=late), ANYTHING)
+    assert min(time for time, _, _ in again) == 3
+    for time in range(3, len(GRAPH)):
+        # What came before the second dataflow was built comes at its times, or at the handle's.
+        assert accumulated(again, time) == accumulated(whole, time)
+    # The snapshot of the last epoch has all of it: nothing comes any more.
+    assert lived(tmp_path, SharedLife(2, 1, frozenset()))[0] == []
 
 
 class OwnEdges:
