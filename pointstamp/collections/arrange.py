@@ -22,7 +22,7 @@ from pointstamp.collections.durable_rows import (
     restored_rows,
     stored_parts,
 )
-from pointstamp.collections.spine import Spine
+from pointstamp.collections.spine import Spine, SpineReader
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
@@ -46,6 +46,10 @@ class Arrangement:
     n_key: int
     """How many words are the key; they are the first."""
     texts: tuple[int, ...]
+
+    def reader(self) -> SpineReader:
+        """A new reader of what is kept, for what reads `batches`."""
+        return self.spine.reader()
 
 
 def check_times(stream: StreamCore[Any], name: str) -> None:

@@ -69,14 +69,13 @@ class ArrangedCollection:
 
         To be asked for while the dataflow is built. What is kept for it is all from then on,
         and each epoch is a batch to look into for all that read the arrangement; so allow
-        compaction from time to time (`TraceHandle.allow_compaction`).
+        compaction from time to time (`TraceHandle.allow_compaction`). A durable dataflow that
+        begins with a snapshot can be read as of that one's epoch, and from there on.
 
         Raises
         ------
         BuildError
             If the dataflow is not being built any more, or in a loop.
-        UndeclaredStateError
-            If the dataflow is durable.
 
         >>> import pointstamp as ps
         >>> def main(worker):

@@ -2,10 +2,10 @@
 
 What an arrangement keeps lives as long as anything reads it. An operator beside it follows which
 times are complete, and passes that on to where it is imported, in other dataflows of the same
-worker: they get each batch once, and read the same spine.
+worker: they get each batch once, and read the same spine (`trace_import.py`).
 
-An import begins with what there is, as of the last time that each batch of it has; so what it
-gives differs from the original at none of the times that the handle may be asked for.
+What a dataflow has of a snapshot that it begins with is one batch, as of the snapshot's epoch. As
+of that epoch it can be read at once, before any time has moved, and as of none before it.
 
 Source: differential-dataflow `operators/arrange/agent.rs`.
 """
@@ -24,12 +24,26 @@ from pointstamp.collections.batch_merges import as_one
 from pointstamp.collections.changes import CollectionSnapshot, missing_row
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.collections.spine import Spine, SpineReader
+from pointstamp.collections.trace_import import (
+    ImportedArrangement,
+    TraceImport,
+    import_stream,
+    noted_import,
+)
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.errors import AsOfError, BuildError, DataError, UsageError
+from pointstamp.errors import (
+    AsOfError,
+    BuildError,
+    CheckpointStructureError,
+    DataError,
+    UndeclaredStateError,
+    UsageError,
+)
 from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.kernels.matches import match_batches
 from pointstamp.operators.transform import PIPELINE, transform
@@ -38,7 +52,6 @@ from pointstamp.progress.operate import Interest
 if TYPE_CHECKING:
     from pointstamp.collections.arranged import ArrangedCollection
 
-Wake = Callable[[], None]
 MakeCollection = Callable[[StreamCore[Any], Schema], Any]
 """A collection of a stream of updates."""
 
@@ -49,8 +62,12 @@ class TraceExport:
     Attributes
     ----------
     spine : Spine
+    begin : optional
+        The first time that it can be read as of: that of the snapshot, if it begins with one.
     upper : optional
         All before it is there; None where all is.
+    path : str
+        The name of the arrangement in snapshots.
     """
 
     def __init__(self, arrangement: Arrangement, schema: Schema, make: MakeCollection) -> None:
@@ -59,7 +76,13 @@ class TraceExport:
         self.spine: Spine = arrangement.spine
         self.schema = schema
         self.scope: Any = arrangement.batches.scope
-        self.upper: Any = self.spine.timestamp.minimum
+        self.path: str = self.scope.path_of(arrangement.batches.source[0])
+        self.begin: Any = self.spine.timestamp.minimum
+        self.upper: Any = self.begin
+        self.durable_state: DataflowState | None = self.scope.environment.durable_state
+        if self.durable_state is not None and self.durable_state.is_restored:
+            self.upper = self.durable_state.first_epoch
+            self.begin = self.upper - 1
         self._imports: list[TraceImport] = []
         self._dropped: deque[SpineReader] = deque()
         _follow(arrangement.batches, self)
@@ -71,6 +94,8 @@ class TraceExport:
     def moved(self, batches: list[tuple[Any, Rows]], frontier: list[Any]) -> None:
         """Take note of batches, and of the times that may still come, one at most."""
         upper = frontier[0] if frontier else None
+        if upper is not None and self.spine.less_equal(upper, self.upper):
+            upper = self.upper  # what a snapshot has is there before anything moves
         self.sweep()
         if not batches and upper == self.upper:
             return
@@ -78,12 +103,17 @@ class TraceExport:
         for one in self._imports:
             one.take(batches, upper)
 
-    def imported(self) -> TraceImport:
-        """A new import, with all that is there so far."""
-        found = TraceImport(self.spine, self.upper)
+    def lead_to(self, found: TraceImport, *, goes_on: bool) -> None:
+        """Have an import begin, and follow what comes."""
+        found.begin(self.upper, goes_on=goes_on)
         if self.upper is not None:
             self._imports.append(found)
-        return found
+
+    def forget(self, found: TraceImport) -> None:
+        """The dataflow of an import has ended, or is dropped."""
+        if found in self._imports:
+            self._imports.remove(found)
+        found.close()
 
     def drop(self, reader: SpineReader) -> None:
         """Close a reader when it is safe to: a collector of garbage may call in between."""
@@ -93,29 +123,6 @@ class TraceExport:
         """Close the readers of handles that were let go of."""
         while self._dropped:
             self._dropped.popleft().close()
-
-
-class TraceImport:
-    """Batches on their way into another dataflow: those of a spine, and then what comes.
-
-    A batch may be in the spine already, merged with others, that is still under way to the
-    export. It is not to come again: its readers would not find it at the time that it comes at.
-    """
-
-    def __init__(self, spine: Spine, upper: Any) -> None:
-        self._spine = spine
-        self._newest = spine.newest
-        self.upper = upper
-        self.batches: deque[tuple[Any, Rows]] = deque(spine.listed())
-        self.wake: Wake = lambda: None
-
-    def take(self, batches: list[tuple[Any, Rows]], upper: Any) -> None:
-        """More batches, and how far all is there now."""
-        for time, rows in batches:
-            if self._newest is None or not self._spine.less_equal(time, self._newest):
-                self.batches.append((time, rows))
-        self.upper = upper
-        self.wake()
 
 
 class TraceHandle:
@@ -128,7 +135,7 @@ class TraceHandle:
     def __init__(self, export: TraceExport) -> None:
         self._export = export
         newest = export.spine.newest
-        self._since = export.spine.timestamp.minimum if newest is None else newest
+        self._since = export.begin if newest is None else newest
         """What is there already may be merged, and is exact from its last time on."""
         self._reader = export.spine.reader()
         self._reader.acknowledge(self._since)
@@ -193,10 +200,17 @@ class TraceHandle:
         is of has ended. Every worker has to do it. If that dataflow is dropped before it is
         complete, what is imported waits for ever; drop its dataflow, too.
 
+        In a durable dataflow that begins with a snapshot it goes on after the snapshot's epoch.
+        If it is new there, it begins with all that is kept, at the epoch after that one. The
+        dataflow that it is of has to be durable, too.
+
         Parameters
         ----------
         scope : Scope
-            That of a dataflow of this worker that is being built.
+            That of a dataflow of this worker that is being built; of its own dataflow it is what
+            is arranged there.
+        name : str
+            In snapshots, too: it is new where it was not imported by this name.
 
         Returns
         -------
@@ -208,7 +222,12 @@ class TraceHandle:
         BuildError
             If the scope is of another worker, has other times, or is inside of a loop.
         UndeclaredStateError
-            If its dataflow is durable.
+            If its dataflow is durable, and the one that the trace is of is not.
+        CheckpointStructureError
+            If the snapshot has an import of something else by this name, or does not know it
+            and `allow_new` does not say that it is new.
+        AsOfError
+            If it is to go on after a snapshot, and compaction was allowed beyond that.
         UsageError
             If the handle was closed.
         """
@@ -225,15 +244,55 @@ class TraceHandle:
                 f"{scope.path}, whose times are {scope.timestamp.name}; import it into a dataflow "
                 "that has the same, and use it in a loop from there"
             )
-        old = export.arrangement
-        batches = _imported(scope, export.imported(), name)
-        arrangement = Arrangement(batches, old.spine, old.n_key, old.texts)
-        updates = transform(batches, f"{name}Updates", _as_updates(export.schema))
+        arrangement = export.arrangement
+        if scope is not export.scope:
+            arrangement = self._imported(scope, name)
+        updates = transform(arrangement.batches, f"{name}Updates", _as_updates(export.schema))
         collection = export.make(updates, export.schema)
-        key = export.schema.names[: old.n_key]
+        key = export.schema.names[: arrangement.n_key]
         collection.has_arranged(key, arrangement)
         found: ArrangedCollection = collection.arrange(*key)
         return found
+
+    def _imported(self, scope: Any, name: str) -> ImportedArrangement:
+        """The arrangement in the scope of another dataflow."""
+        export, old = self._export, self._export.arrangement
+        state: DataflowState | None = scope.environment.durable_state
+        first = state.first_epoch if state is not None and state.is_restored else None
+        found = TraceImport(old.spine, first)
+        if state is None:
+            batches, goes_on = import_stream(scope, found, name), False
+        else:
+            if export.durable_state is None:
+                raise UndeclaredStateError(
+                    f"a trace of dataflow {export.scope.name!r} cannot be imported into the "
+                    f"durable dataflow {state.dataflow!r}: {export.scope.name!r} is not durable, "
+                    "and would begin with nothing when the program starts again; build it with "
+                    "durable=, too"
+                )
+            stream = import_stream(scope, found, f"{name}Source")
+            batches, goes_on = noted_import(stream, export.path, name)
+            if goes_on:
+                self._check_goes_on(state, name)
+        scope.environment.closers.callback(export.forget, found)
+        export.lead_to(found, goes_on=goes_on)
+        return ImportedArrangement(batches, old.spine, old.n_key, old.texts, found)
+
+    def _check_goes_on(self, state: DataflowState, name: str) -> None:
+        """Raise unless what is kept still has apart what came after a snapshot."""
+        path, manifest = self._export.path, state.durable.manifest
+        if manifest is not None and path not in manifest.structure:
+            raise CheckpointStructureError(
+                f"the snapshot at {manifest.epoch} has what dataflow {state.dataflow!r} made of "
+                f"{path!r} by the import {name!r}, and not {path!r} itself: import it by another "
+                "name, as something new, or begin with another checkpoint"
+            )
+        if not self._export.spine.less_equal(self._since, state.first_epoch):
+            raise AsOfError(
+                f"the import {name!r} of dataflow {state.dataflow!r} goes on after the snapshot at "
+                f"{state.first_epoch - 1}, and needs each epoch from {state.first_epoch} on; "
+                f"compaction was allowed up to since, {self._since!r}: import before that"
+            )
 
     def close(self) -> None:
         """Ask for nothing more. Closing twice is closing once."""
@@ -333,11 +392,10 @@ def _follow(batches: StreamCore[Any], export: TraceExport) -> None:
     """Have an export know which batches come, and how far they have come."""
     builder = OperatorBuilder(batches.scope, "Export")
     builder.new_input(batches, PIPELINE, Interest.ALWAYS)
-    builder.states.refuse(
-        "what a handle may still read would not be there when the next run begins"
-    )
 
     def build(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
+        info.keeps_nothing()  # the arrangement does
+
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             came = [(time.time, rows) for time, message in inputs[0] for rows in message]
             frontier: Frontier = inputs[0].frontier
@@ -346,32 +404,3 @@ def _follow(batches: StreamCore[Any], export: TraceExport) -> None:
         return logic
 
     builder.build(build)
-
-
-def _imported(scope: Any, found: TraceImport, name: str) -> StreamCore[Any]:
-    """A stream of the batches that an import gets, at their times."""
-    builder: OperatorBuilder[Any] = OperatorBuilder(scope, name)
-    builder.states.refuse("a trace is of a run, and is not there when the next one begins")
-    stream: StreamCore[Any] = builder.new_output()
-
-    def build(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
-        held: list[Capability] = [capabilities.pop()]
-        found.wake = info.activate
-
-        def logic(inputs: list[Input], outputs: list[Output]) -> None:
-            if not held:
-                return
-            while found.batches:
-                time, rows = found.batches.popleft()
-                with held[0].delayed(time) as later:
-                    outputs[0].session(later).give(rows)
-            if found.upper is None:
-                held.pop().drop()
-            elif held[0].time != found.upper:
-                held[0].downgrade(found.upper)
-
-        info.activate()
-        return logic
-
-    builder.build(build)
-    return stream

@@ -79,7 +79,7 @@ def answers_kept(
     form : StoredForm, optional
         How answers are stored, if not as they are.
     """
-    reader = arranged.spine.reader()
+    reader = arranged.reader()
     n_key = arranged.n_key
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:

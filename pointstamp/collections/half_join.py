@@ -250,7 +250,7 @@ def delta_join_of(
 def _in_one(queries: Sequence[DeltaQuery], texts: tuple[int, ...], name: str) -> StreamCore[Any]:
     sides = [side for query in queries for step in query.steps for side in step.sides]
     arrangements = _distinct([*(q.start for q in queries), *(s.arrangement for s in sides)])
-    readers = [arrangement.spine.reader() for arrangement in arrangements]
+    readers = [arrangement.reader() for arrangement in arrangements]
 
     def build(capability: Capability, info: OperatorInfo) -> _QueriesLogic:
         capability.drop()
@@ -449,7 +449,7 @@ def half_join(
     texts : which words of what it makes are numbers of texts
     """
     arrangements = _distinct([side.arrangement for side in step.sides])
-    readers = [arrangement.spine.reader() for arrangement in arrangements]
+    readers = [arrangement.reader() for arrangement in arrangements]
 
     def build(capability: Capability, info: OperatorInfo) -> _HalfJoinLogic:
         capability.drop()

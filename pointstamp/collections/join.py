@@ -45,7 +45,7 @@ def join(
     recipe : the words of a pair, `k` for word `k` of the left side, `~k` of the right one
     """
     forward = np.array(recipe, np.int32)
-    readers = left.spine.reader(), right.spine.reader()
+    readers = left.reader(), right.reader()
     n_key = left.n_key
 
     def build(capability: Capability, info: OperatorInfo) -> _JoinLogic:

@@ -24,6 +24,7 @@ cdef class SpineReader:
     cdef Spine _spine
     cdef readonly object bound
     cdef readonly object done
+    cdef public object first
     cdef readonly bint is_over
 
     cpdef list through(self, object time)

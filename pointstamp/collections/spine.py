@@ -73,7 +73,7 @@ class SpineRun:
 class SpineReader:
     """Reads a spine, and holds back the merging of what it has not acknowledged."""
 
-    __slots__ = ("_spine", "bound", "done", "is_over")
+    __slots__ = ("_spine", "bound", "done", "first", "is_over")
 
     def __init__(self, spine: Spine) -> None:
         self._spine = spine
@@ -81,6 +81,8 @@ class SpineReader:
         """Times before it are read together from now on."""
         self.done: Any = None
         """So are times up to this one."""
+        self.first: Any = None
+        """What is of times before it counts as of this one; None: of none."""
         self.is_over = False
 
     def through(self, time: Any) -> list[Rows]:
@@ -89,6 +91,8 @@ class SpineReader:
 
     def before(self, time: Any) -> list[Rows]:
         """What there is of times before `time`, as at most `MOST_READ` batches."""
+        if self.first is not None and self._spine.less_equal(time, self.first):
+            return []
         return self._spine.read(time, False)
 
     def finish(self, time: Any) -> None:
@@ -108,8 +112,8 @@ class SpineReader:
             self._spine.maintain()
 
     def close(self) -> None:
-        """Never ask again; where snapshots have what is kept, the next program does."""
-        if not self.is_over and not self._spine.outlasts:
+        """Never ask again."""
+        if not self.is_over:
             self.is_over = True
             self._spine.forget(self)
 
@@ -172,7 +176,7 @@ class Spine:
         self._readers: list[SpineReader] = []
         self.had_readers = False
         self.outlasts = False
-        """Whether what is kept is in snapshots."""
+        """Whether what is kept is in snapshots: if nothing reads it here, the next program does."""
         self.newest: Any = None
         """The time of the last insertion, also where what was inserted has cancelled."""
         self.log: KeyedUpdates | None = None
@@ -200,7 +204,7 @@ class Spine:
     def insert(self, rows: Rows, time: Any) -> None:
         """Add consolidated updates of a time that is after all before."""
         self.newest = time
-        if self._readers or not self.had_readers:
+        if self._readers or self.outlasts or not self.had_readers:
             if self.log is not None:
                 self.log.add("rows", rows)
             if self.memory is not None:
@@ -383,17 +387,15 @@ class Spine:
         return False
 
     def forget(self, reader: SpineReader) -> None:
-        """Without a reader that is over; with none left, nothing is kept."""
+        """Without a reader that is over; with none left, nothing is kept but for snapshots."""
         self._readers.remove(reader)
-        if self._readers:
+        if self._readers or self.outlasts:
             self.maintain()
         else:
             self._batches.clear()
             self._n_acknowledged = self._n_merges = 0
             self._runs.clear()
             self._n_in_runs = 0
-            if self.log is not None:
-                self.log.begin_anew()
             self._count()
 
     @property
@@ -422,8 +424,8 @@ class Spine:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it keeps what comes: a reader is there, or there was none yet."""
-        return bool(self._readers) or not self.had_readers
+        """Whether it keeps what comes: for a reader, for snapshots, or for want of a first one."""
+        return bool(self._readers) or self.outlasts or not self.had_readers
 
     @property
     def since(self) -> Any:

@@ -66,16 +66,18 @@ class DataflowState:
         """The first that is new."""
         return self.durable.epoch + 1
 
-    def declare(self, aligner: EpochAligner, name: str, table: Table) -> None:
-        """Take on a table, and fill it with what the snapshot has."""
+    def declare(self, aligner: EpochAligner, name: str, table: Table) -> bool:
+        """Take on a table, and fill it with what the snapshot has; whether it has it."""
         if name in aligner.tables:
             raise BuildError(f"operator {aligner.operator!r} declares table {name!r} twice")
         aligner.tables[name] = table
-        if self.durable.stored(aligner.operator, name, table.kind):
+        is_stored = self.durable.stored(aligner.operator, name, table.kind)
+        if is_stored:
             batches = self.durable.read(aligner.operator, name, self._index, self._peers)
             table.load(batches, self._index, self._peers)
         if not self._is_same:
             table.begin_anew()
+        return is_stored
 
     def close(self) -> None:
         """The dataflow is built: see that nothing of the snapshot is left over."""
@@ -140,16 +142,16 @@ class OperatorState:
         self.is_said = False
         """Whether anything was said of what is kept."""
 
-    def keep(self, name: str, table: Table) -> None:
-        """Declare a table."""
+    def keep(self, name: str, table: Table) -> bool:
+        """Declare a table; whether there is a snapshot that has it."""
         self.is_said = True
         if self.durable_state is None:
-            return
+            return False
         if self._aligner is None:
             self._aligner = self._make_aligner()
             self.durable_state.aligners.append(self._aligner)
         with nullcontext() if self._texts is None else self._texts.loading():
-            self.durable_state.declare(self._aligner, name, table)
+            return self.durable_state.declare(self._aligner, name, table)
 
     def refuse(self, why: str) -> None:
         """Raise if the dataflow is durable: what is kept here cannot be declared.

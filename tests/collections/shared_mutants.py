@@ -169,7 +169,7 @@ SHARED_MUTANTS = [
         ],
     ),
     *planted_in(
-        "collections.exported_trace",
+        "collections.trace_import",
         by_flights,
         [
             (
@@ -180,13 +180,13 @@ SHARED_MUTANTS = [
         ],
     ),
     *planted_in(
-        "collections.exported_trace",
+        "collections.trace_import",
         by_imports,
         [
             (
                 "What is not complete when an import is made is left out of it.",
-                "deque(spine.listed())",
-                "deque(b for b in spine.listed() if upper and b[0] < upper)",
+                "for time, rows in self._spine.listed():",
+                "for time, rows in [b for b in self._spine.listed() if upper and b[0] < upper]:",
             ),
             (
                 "Batches that come after an import are skipped.",

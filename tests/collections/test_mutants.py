@@ -50,6 +50,7 @@ from tests.collections.sweep_mutants import SWEEP_MUTANTS, by_sweeps, by_swept_l
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
 from tests.collections.thread_sweep_mutants import THREAD_SWEEP_MUTANTS, by_swept_simulations
 from tests.collections.time_mutants import TIME_MUTANTS, by_user_times
+from tests.collections.trace_mutants import TRACE_MUTANTS, by_shared_lives
 from tests.collections.user_mutants import USER_MUTANTS, by_functions, by_nested
 from tests.collections.window_mutants import WINDOW_MUTANTS, by_windows
 from tests.collections.worker_sweep_mutants import (
@@ -80,6 +81,7 @@ ALL = [
     *SESSION_MUTANTS,
     *WORKER_SWEEP_MUTANTS,
     *THREAD_SWEEP_MUTANTS,
+    *TRACE_MUTANTS,
 ]
 
 
@@ -113,6 +115,7 @@ HUNTS = [
     *(by_user_times, by_sweeps, by_swept_loops, by_sessions, by_sessions_again),
     *(by_swept_workers, by_constants, by_swept_services, by_snapshots, by_durable_services),
     by_swept_simulations,
+    by_shared_lives,
 ]
 
 

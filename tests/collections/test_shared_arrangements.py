@@ -11,14 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.checkpoint import Checkpoint, Durable
 from pointstamp.errors import (
     AsOfError,
     BuildError,
     ColumnError,
     DataError,
     UsageError,
-    WorkerError,
 )
 from tests.collections.delta_joins import spines
 from tests.collections.trace_handles import check_as_of, check_flights, check_imports
@@ -257,15 +255,3 @@ def test_in_a_loop_there_is_no_trace() -> None:
 
     with pytest.raises(BuildError, match="by leave"):
         ps.View(lambda scope, edges: edges.iterate(body), edges=EDGES)
-
-
-def test_in_a_durable_dataflow_there_is_no_trace(tmp_path: Any) -> None:
-    durable = Durable(Checkpoint(str(tmp_path)))
-
-    def main(worker: ps.Worker) -> None:
-        with worker.dataflow(durable=durable) as scope:
-            _, edges = scope.new_collection(EDGES)
-            edges.arrange("src").trace()
-
-    with pytest.raises(WorkerError, match="Export' cannot be in a durable"):
-        in_one_worker(main)

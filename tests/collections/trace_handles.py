@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import pointstamp as ps
-from pointstamp.collections.exported_trace import TraceImport
 from pointstamp.collections.spine import Spine
+from pointstamp.collections.trace_import import TraceImport
 from pointstamp.errors import AsOfError
 from tests.collections.delta_joins import random_epochs
 
@@ -162,7 +162,8 @@ def check_flights(n_seen: int, n_under_way: int, n_later: int, n_acknowledged: i
     batches = [(time, np.array([[time % 3, 1 if time % 2 else -1]])) for time in times]
     for time, rows in batches[: n_seen + n_under_way]:
         spine.insert(rows, time)
-    found = TraceImport(spine, n_seen)
+    found = TraceImport(spine)
+    found.begin(n_seen)
     # Readers of the import, from here on: those that were merged they find at their last time.
     spine.reader()
     for time, rows in batches[n_seen + n_under_way :]:
