@@ -39,11 +39,6 @@ PIECE_MUTANTS = [
                 "if True:\n            self._end(held)",
             ),
             (
-                "While a batch is under way the next one is read.",
-                "while fuel > 0 and self._held is None:",
-                "while fuel > 0:",
-            ),
-            (
                 "A batch meets the first of the other side's alone.",
                 "self.is_over = self._at == len(self.kept)",
                 "self.is_over = True",
@@ -97,11 +92,6 @@ PIECE_MUTANTS = [
                 "The change that was begun begins again.",
                 "rest.append((changes, kept, recipe, end, after))",
                 "rest.append((changes, kept, recipe, end, None))",
-            ),
-            (
-                "What was read while times wait is let go of.",
-                "turns.ask()  # of times that are complete some may wait\n            return",
-                "turns.ask()",
             ),
         ],
     ),
