@@ -97,9 +97,11 @@ class LookUpTactic:
     def apply(self, rows: Rows, reads: Reads) -> Iterator[Rows]:
         """See `Tactic`."""
         by_key = consolidate(choose_words(rows, self._first))
-        kept, n_key, begin = reads(self.sides[0]), len(self.key), 0
+        kept, n_key, begin, after = reads(self.sides[0]), len(self.key), 0, None
         while begin < len(by_key):
-            made, begin = match_some(by_key, kept, n_key, self._recipe, begin, join_fuel.FUEL)
+            made, begin, after = match_some(
+                by_key, kept, n_key, self._recipe, begin, join_fuel.FUEL, after
+            )
             yield made
 
 
@@ -289,13 +291,13 @@ class _QueriesLogic(BuiltInLogic):
         for number, input_ in enumerate(inputs):
             for time, batch in input_:
                 stash.at(time)[number].extend(batch)
-        if turns.is_under_way and not turns.take(outputs[0], self._readers):
-            return
-        while (held := stash.next_complete()) is not None:
+
+        def begin(held: Capability) -> None:
             changes = stash.value
             turns.begin(held, self._joined(changes, held.time), changes)
-            if not turns.take(outputs[0], self._readers):
-                return
+
+        if not turns.go_on(stash, begin, outputs[0], self._readers):
+            return
         for reader in self._readers:
             _let_go(reader, inputs, inputs, len(stash))
 
@@ -500,15 +502,15 @@ class _HalfJoinLogic(BuiltInLogic):
         for input_ in inputs[1:]:
             for _ in input_:
                 pass  # It is in the spine, from where it is read.
-        if turns.is_under_way and not turns.take(outputs[0], self._readers):
-            return
-        while (held := stash.next_complete()) is not None:
+
+        def begin(held: Capability) -> None:
             parts = [np.ascontiguousarray(batch.rows) for batch in stash.value]
             rows = consolidated(parts, self._name)
             reads = _reads_at(held.time, self._places, self._readers, len(rows))
             turns.begin(held, _through([self._step], 0, rows, reads), [rows])
-            if not turns.take(outputs[0], self._readers):
-                return
+
+        if not turns.go_on(stash, begin, outputs[0], self._readers):
+            return
         for reader in self._readers:
             _let_go(reader, inputs[:1], inputs, len(stash))
 

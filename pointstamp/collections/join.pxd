@@ -11,6 +11,7 @@ cdef class _JoinLogic(BuiltInLogic):
     cdef StashCore _stash
     cdef object _turns
     cdef bint _is_under_way
+    cdef Py_ssize_t _fuel
     cdef tuple _readers
     cdef SpineReader _left
     cdef SpineReader _right

@@ -65,6 +65,7 @@ class _JoinLogic(BuiltInLogic):
     __slots__ = (
         "_backward",
         "_forward",
+        "_fuel",
         "_is_under_way",
         "_left",
         "_n_key",
@@ -89,6 +90,8 @@ class _JoinLogic(BuiltInLogic):
         self._stash = stash
         self._turns = turns
         self._is_under_way = False
+        self._fuel = 0
+        """What is left of that of a turn."""
         self._readers = readers
         self._left, self._right = readers
         self._n_key = n_key
@@ -103,11 +106,13 @@ class _JoinLogic(BuiltInLogic):
         one, other = inputs[0], inputs[1]
         stash.take_from(one, 0)
         stash.take_from(other, 1)
+        self._fuel = join_fuel.FUEL
         if self._is_under_way:
-            if not turns.take(output, self._readers):
+            self._fuel -= turns.take(output, self._readers, self._fuel)
+            self._is_under_way = turns.is_under_way
+            if self._is_under_way:
                 return
-            self._is_under_way = False
-        while (held := stash.next_complete()) is not None:
+        while self._fuel > 0 and (held := stash.next_complete()) is not None:
             rest = None
             try:
                 rest = self._pair(output, held)
@@ -116,13 +121,17 @@ class _JoinLogic(BuiltInLogic):
                     held.drop()
             if rest:
                 turns.begin(held, _paired(rest, self._n_key), list(stash.value))
-                if not turns.take(output, self._readers):
-                    self._is_under_way = True
+                self._fuel -= turns.take(output, self._readers, self._fuel)
+                self._is_under_way = turns.is_under_way
+                if self._is_under_way:
                     return
             else:
                 self._left.finish(held.time)
                 self._right.finish(held.time)
                 held.drop()
+        if self._fuel <= 0:
+            turns.ask()  # of times that are complete some may wait
+            return
         self._acknowledge(one.frontier.elements, other.frontier.elements)
 
     def _pair(self, output: Output, held: Capability) -> list[tuple[Any, ...]]:
@@ -146,15 +155,15 @@ class _JoinLogic(BuiltInLogic):
         recipe: npt.NDArray[np.int32],
         rest: list[tuple[Any, ...]],
     ) -> None:
-        end = 0
+        end, after = 0, None
         if not rest:
             try:
-                rows, end = match_some(changes, kept, self._n_key, recipe, 0, join_fuel.FUEL)
+                rows, end, after = match_some(changes, kept, self._n_key, recipe, 0, join_fuel.FUEL)
             except OverflowError as error:
                 raise DataError(f"operator {self._name!r}: {error}") from error
             send_rows(output, held, rows, self._texts)
         if end < len(changes):
-            rest.append((changes, kept, recipe, end))
+            rest.append((changes, kept, recipe, end, after))
 
     def _acknowledge(self, lefts: list[Any], rights: list[Any]) -> None:
         """Let go of what no change can need: each side's is needed by changes of the other side.
@@ -181,7 +190,9 @@ def _batches(messages: Any) -> list[Rows]:
 
 def _paired(rest: list[tuple[Any, ...]], n_key: int) -> Iterator[Rows]:
     """The pairs of (changes, what they meet, recipe, where to begin), by pieces."""
-    for changes, kept, recipe, begin in rest:
+    for changes, kept, recipe, begin, after in rest:
         while begin < len(changes):
-            rows, begin = match_some(changes, kept, n_key, recipe, begin, join_fuel.FUEL)
+            rows, begin, after = match_some(
+                changes, kept, n_key, recipe, begin, join_fuel.FUEL, after
+            )
             yield rows

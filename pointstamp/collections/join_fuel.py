@@ -8,7 +8,7 @@ Source: the fuel of differential-dataflow's `operators/join.rs`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pointstamp.collections.arrange import consolidated, send_rows
@@ -17,10 +17,11 @@ from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Output
 from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.stash import Stash
 from pointstamp.errors import DataError
 
 FUEL = 65_536
-"""So many updates, or some more: those of one change leave together."""
+"""So many updates in a turn, or some more: a piece may be nearly twice as many."""
 
 
 class JoinTurns:
@@ -66,8 +67,14 @@ class JoinTurns:
         """
         self._held, self._pieces, self._changes = held, pieces, changes
 
-    def take(self, output: Output, readers: Sequence[SpineReader]) -> bool:
-        """Send the next pieces; whether that was all, and else ask for another turn.
+    def ask(self) -> None:
+        """Ask for another turn: something may wait."""
+        self._activate()
+
+    def take(self, output: Output, readers: Sequence[SpineReader], fuel: int) -> int:
+        """Send the next pieces, to the end or until some `fuel` are made; how many were.
+
+        If that was not all, another turn is asked for.
 
         readers : of what the pieces are made of, which finish with the time
 
@@ -79,12 +86,12 @@ class JoinTurns:
         held = self._held
         assert held is not None
         found: list[Rows] = []
-        n, is_over = 0, True
+        n, is_over = 0, fuel > 0
         try:
-            for rows in self._pieces:
+            for rows in self._pieces if is_over else ():
                 found.append(rows)
                 n += len(rows)
-                if n >= FUEL:
+                if n >= fuel:
                     is_over = False
                     break
             if self._consolidates:
@@ -99,11 +106,39 @@ class JoinTurns:
             raise
         if not is_over:
             self._activate()
-            return False
+            return n
         for reader in readers:
             reader.finish(held.time)
         self._end(held)
-        return True
+        return n
+
+    def go_on(
+        self,
+        stash: Stash[Any],
+        begin: Callable[[Capability], None],
+        output: Output,
+        readers: Sequence[SpineReader],
+    ) -> bool:
+        """Send pieces of times that are complete, in one turn; whether all of those are over.
+
+        begin : begins the time of a capability, whose value the stash has
+        """
+        fuel = FUEL
+        if self.is_under_way:
+            fuel -= self.take(output, readers, fuel)
+        while not self.is_under_way and fuel > 0:
+            held = stash.next_complete()
+            if held is None:
+                return True
+            try:
+                begin(held)
+            except BaseException:
+                held.drop()
+                raise
+            fuel -= self.take(output, readers, fuel)
+        if not self.is_under_way:
+            self.ask()
+        return False
 
     def _end(self, held: Capability) -> None:
         held.drop()

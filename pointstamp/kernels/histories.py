@@ -221,7 +221,8 @@ def match_times(
     times: Sequence[TimeWords | None],
     n_key: int,
     recipe: Recipe,
-) -> list[tuple[TimeWords, Rows]]:
+    most: int,
+) -> tuple[list[tuple[TimeWords, Rows]] | None, int]:
     """Pair few changes of one time with the records of equal key, by when the pairs are there.
 
     Parameters
@@ -232,11 +233,14 @@ def match_times(
         As of `advance_together`.
     recipe : int32[r]
         As of `match_batches`.
+    most : int
 
     Returns
     -------
-    list
+    found : list, or None if there are more than `most` pairs
         Of each join of times that has pairs, least first: int64[p, r + 1], consolidated.
+    n : int
+        How many pairs were made, before equal ones were summed up.
 
     Raises
     ------
@@ -245,11 +249,13 @@ def match_times(
 
     >>> ages, recipe = np.array([[1, 40, 1], [2, 50, 1]]), np.array([0, 1, ~1], np.int32)
     >>> towns = np.array([[2, 7, 0, 3, 1], [2, 8, 2, 0, 1]])
-    >>> found = match_times(ages, (1, 1), [towns], [None], 1, recipe)
-    >>> [(time, rows.tolist()) for time, rows in found]
-    [((1, 3), [[2, 50, 7, 1]]), ((2, 1), [[2, 50, 8, 1]])]
+    >>> found, n = match_times(ages, (1, 1), [towns], [None], 1, recipe, 2)
+    >>> [(time, rows.tolist()) for time, rows in found], n
+    ([((1, 3), [[2, 50, 7, 1]]), ((2, 1), [[2, 50, 8, 1]])], 2)
+    >>> match_times(ages, (1, 1), [towns], [None], 1, recipe, 1)[0] is None
+    True
     """
-    by_key, depth = defaultdict(list), len(time)
+    by_key, depth, n = defaultdict(list), len(time), 0
     for row in changes.tolist():
         by_key[tuple(row[:n_key])].append(row)
     found = defaultdict(list)
@@ -259,6 +265,9 @@ def match_times(
             for row in by_key.get(tuple(other[:n_key]), ()):
                 words = [row[k] if k >= 0 else other[~k] for k in recipe.tolist()]
                 found[tuple(map(max, time, own))].append([*words, row[-1] * other[-1]])
+                n += 1
+    if n > most:
+        return None, n
     pairs = []
     for join, rows in sorted(found.items()):
         if any(not -(1 << 63) <= row[-1] < 1 << 63 for row in rows):
@@ -266,7 +275,7 @@ def match_times(
         summed = consolidate.plain(np.array(rows, np.int64))  # type: ignore[attr-defined]
         if len(summed):
             pairs.append((join, summed))
-    return pairs
+    return pairs, n
 
 
 @kernel("trace_loops")

@@ -7,7 +7,7 @@ Source: differential-dataflow `operators/join.rs` and `trace/cursor`.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,8 +57,14 @@ def match_batches(changes: Rows, batches: list[Rows], n_key: int, recipe: Recipe
 
 @kernel("update_loops")
 def match_some(
-    changes: Rows, batches: list[Rows], n_key: int, recipe: Recipe, begin: int, most: int
-) -> tuple[Rows, int]:
+    changes: Rows,
+    batches: list[Rows],
+    n_key: int,
+    recipe: Recipe,
+    begin: int,
+    most: int,
+    after: Rows | None = None,
+) -> tuple[Rows, int, Rows | None]:
     """Pair rows of `changes` from the row `begin` on, until some `most` pairs are made.
 
     Arguments and pairs are those of `match_batches`; those of all calls are its pairs, and of a
@@ -68,45 +74,66 @@ def match_some(
     ----------
     begin : int
     most : int
-        At least 1. Of a key that several batches have, records are counted in each. A row's
-        pairs are made in one call, however many, and never more than twice `most` of several.
+        At least 1. Of a key that several batches have, records are counted in each.
+    after : int64[1, v], optional
+        With the row `begin` the records up to this one are paired already.
 
     Returns
     -------
     pairs : int64[p, r + 1]
-    end : int
-        Where to begin next; `n` if that was all.
+        Fewer than twice `most`, or at most one of each batch.
+    end, after
+        Where to begin next; `n` and None if that was all.
 
-    >>> ages, towns = np.array([[1, 40, 1], [2, 50, 1]]), np.array([[1, 7, 1], [2, 8, 1]])
-    >>> match_some(ages, [towns], 1, np.array([1, ~1], np.int32), 0, 1)
-    (array([[40,  7,  1]]), 1)
+    >>> ages, towns = np.array([[1, 40, 1], [2, 50, 1]]), np.array([[1, 7, 1], [1, 9, 1]])
+    >>> recipe = np.array([1, ~1], np.int32)
+    >>> match_some(ages, [towns], 1, recipe, 0, 1)
+    (array([[40,  7,  1]]), 0, array([[1, 7]]))
+    >>> match_some(ages, [towns], 1, recipe, 0, 1, np.array([[1, 7]]))
+    (array([[40,  9,  1]]), 1, None)
     """
-    by_key, sizes = defaultdict(list), Counter[tuple[int, ...]]()
+    by_key, runs = defaultdict(list), defaultdict(list)
     for row in consolidate_all(batches).tolist() if batches else []:
         by_key[tuple(row[:n_key])].append(row)
     for batch in batches:
-        sizes.update(tuple(row[:n_key]) for row in batch.tolist())
+        of_batch = defaultdict(list)
+        for row in batch.tolist():
+            of_batch[tuple(row[:n_key])].append(row[:-1])
+        for key, run in of_batch.items():
+            runs[key].append(run)
     rows, pairs, made = changes.tolist(), [], 0
+    last = None if after is None else after[0].tolist()
     while begin < len(rows) and made < most:
         key = tuple(rows[begin][:n_key])
-        end, size = begin + 1, sizes[key]
-        while end < len(rows) and tuple(rows[end][:n_key]) == key:
+        # What is left of the row that was begun goes alone, as it meets fewer than the others.
+        is_rest, met, last = last is not None, last, None
+        ahead = [[row for row in run if met is None or row > met] for run in runs[key]]
+        ahead = [run for run in ahead if run]
+        size, end = sum(map(len, ahead)), begin + 1
+        while not is_rest and end < len(rows) and tuple(rows[end][:n_key]) == key:
             end += 1
-        some = max(most // size, 1) if size else end - begin
-        is_split = end - begin > some
-        end = min(end, begin + some)
+        is_split = is_rest
+        if size and end - begin > max(most // size, 1):
+            end, is_split = begin + max(most // size, 1), True
+        if size > most:
+            part = max(most // len(ahead), 1)
+            ends = [run[part - 1] for run in ahead if len(run) > part]
+            last = min(ends) if ends else None
+            size = sum(row <= last for run in ahead for row in run) if last is not None else size
         made += (end - begin) * size
         pairs += [
             [*(row[k] if k >= 0 else other[~k] for k in recipe.tolist()), row[-1] * other[-1]]
             for other in by_key.get(key, ())
+            if (met is None or other[:-1] > met) and (last is None or other[:-1] <= last)
             for row in rows[begin:end]
         ]
-        begin = end
-        if is_split:
+        begin = end if last is None else begin
+        if is_split or last is not None:
             break
     if any(not -(1 << 63) <= pair[-1] < 1 << 63 for pair in pairs):
         raise OverflowError("the product of the diffs of two records is beyond 64 bits")
-    return np.array(pairs, np.int64).reshape(len(pairs), len(recipe) + 1), begin
+    found = np.array(pairs, np.int64).reshape(len(pairs), len(recipe) + 1)
+    return found, begin, None if last is None else np.array([last], np.int64)
 
 
 @kernel("update_loops")

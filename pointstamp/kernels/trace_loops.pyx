@@ -434,7 +434,7 @@ def advance_together(list batches, times, list frontier):
     return found.array(), first
 
 
-cdef int pair_times(
+cdef bint pair_times(
     object changes,
     Times now,
     list batches,
@@ -444,8 +444,12 @@ cdef int pair_times(
     Py_ssize_t n_key,
     const Places *words,
     Buffer pairs,
+    Py_ssize_t most,
 ) except -1:
-    """Pair changes with the records of `MOST_BATCHES` batches from one on, where there are so many."""
+    """Pair changes with the records of `MOST_BATCHES` batches from one on, where there are so many.
+
+    Whether there are at most `most` pairs; if not, only some are made.
+    """
     cdef Searched tables[MOST_BATCHES]
     cdef Py_ssize_t places[MOST_BATCHES * BLOCK]
     cdef Py_ssize_t at[MOST_BATCHES]
@@ -498,14 +502,16 @@ cdef int pair_times(
                         raise OverflowError(
                             "the product of the diffs of two records is beyond 64 bits"
                         )
+                if pairs.n > most:
+                    return False
                 at[b] += 1
                 other += tables[b].width
         begin = end
-    return 0
+    return True
 
 
 def match_times(
-    changes, tuple time, list batches, times, Py_ssize_t n_key, recipe
+    changes, tuple time, list batches, times, Py_ssize_t n_key, recipe, Py_ssize_t most
 ):
     cdef Places words
     look_at_places(recipe, &words)
@@ -513,9 +519,13 @@ def match_times(
     cdef Times own = Times(times, depth), now = Times((time,), depth)
     cdef Buffer pairs = Buffer(8, depth + n_words + 1)
     for first_batch in range(0, own.n, MOST_BATCHES):
-        pair_times(changes, now, batches, own, times, first_batch, n_key, &words, pairs)
+        if not pair_times(
+            changes, now, batches, own, times, first_batch, n_key, &words, pairs, most
+        ):
+            return None, pairs.n
+    cdef Py_ssize_t n = pairs.n
     pairs.consolidate()
-    return split(pairs.rows, pairs.n, pairs.width, depth)
+    return split(pairs.rows, pairs.n, pairs.width, depth), n
 
 
 def distinct(list parts, Py_ssize_t n_words):

@@ -269,15 +269,17 @@ cdef struct Run:
 
 
 def match_batches(given, list batches, int n_key, recipe):
-    return _match(given, batches, n_key, recipe, 0, PY_SSIZE_T_MAX)[0]
+    return _match(given, batches, n_key, recipe, 0, PY_SSIZE_T_MAX, None)[0]
 
 
-def match_some(given, list batches, int n_key, recipe, Py_ssize_t begin, Py_ssize_t most):
-    return _match(given, batches, n_key, recipe, begin, most)
+def match_some(
+    given, list batches, int n_key, recipe, Py_ssize_t begin, Py_ssize_t most, after=None
+):
+    return _match(given, batches, n_key, recipe, begin, most, after)
 
 
 cdef tuple _match(
-    given, list batches, int n_key, recipe, Py_ssize_t begin, Py_ssize_t most
+    given, list batches, int n_key, recipe, Py_ssize_t begin, Py_ssize_t most, after
 ):
     cdef Searched sides[MOST_BATCHES]
     cdef Py_ssize_t at[MOST_BATCHES]
@@ -293,7 +295,12 @@ cdef tuple _match(
     cdef Run *larger
     cdef const int64_t *key
     cdef int status = 0
-    cdef Table batch
+    cdef Table batch, met
+    cdef bint is_rest = after is not None
+    # The last record that the row `begin` is paired with, if there are more of its key.
+    cdef const int64_t *last = NULL
+    if is_rest:
+        look_at(after, &met)
     if len(batches) > MOST_BATCHES:
         raise ValueError(f"{len(batches)} batches, where at most {MOST_BATCHES} are read at a time")
     for rows in batches:
@@ -308,7 +315,7 @@ cdef tuple _match(
             batch_width = batch.width
             n_batches += 1
     if not n or not n_batches:
-        return empty((0, n_words + 1), int64), n
+        return empty((0, n_words + 1), int64), n, None
     with nogil:
         while begin < n and total < most:
             key = changes.rows + begin * width
@@ -316,7 +323,7 @@ cdef tuple _match(
                 block, block_end = begin, min(begin + BLOCK, n)
                 look_ahead(sides, n_batches, key, block_end - block, width)
             end = begin + 1
-            if end < n and compare(key + width, key, n_key) == 0:
+            if not is_rest and end < n and compare(key + width, key, n_key) == 0:
                 end = gallop(changes.rows, end, n, width, key, n_key, True)
             if n_runs + n_batches > room:
                 room = 2 * room + n_batches
@@ -329,6 +336,10 @@ cdef tuple _match(
             n_before = n_runs
             for b in range(n_batches):
                 first = seek_ahead(&sides[b], at[b], key, n_key, begin - block)
+                if is_rest:
+                    first = gallop(
+                        sides[b].rows, first, sides[b].n, batch_width, met.rows, met.width, True
+                    )
                 at[b] = first
                 if first < sides[b].n and (
                     compare(sides[b].rows + first * batch_width, key, n_key) == 0
@@ -343,16 +354,26 @@ cdef tuple _match(
                     runs[n_runs].last = at[b]
                     group += at[b] - first
                     n_runs += 1
-            if group and end - begin > max(most // group, 1):
+            if group > most:
+                # Of a key that has many records, one change with as many as are wanted.
+                last = cut_runs(sides, batch_width, runs + n_before, n_runs - n_before, most)
+                group = 0
+                for b in range(n_before, n_runs):
+                    runs[b].end = begin + 1
+                    group += runs[b].last - runs[b].first
+                total += group
+                begin += last == NULL
+                break
+            if group and end - begin > most // group:
                 # Of a key that many changes have, as many as are wanted, and no other key.
-                end = begin + max(most // group, 1)
+                end = begin + most // group
                 for b in range(n_before, n_runs):
                     runs[b].end = end
-                total += (end - begin) * group
-                begin = end
-                break
+                is_rest = True
             total += (end - begin) * group
             begin = end
+            if is_rest:
+                break
     if status < 0:
         free(runs)
         raise MemoryError
@@ -375,7 +396,32 @@ cdef tuple _match(
         refuse_sum()
     if n_pairs == -2:
         raise OverflowError("the product of the diffs of two records is beyond 64 bits")
-    return (array if n_pairs == total else array[:n_pairs]), begin
+    after = None
+    if last != NULL:
+        after = empty((1, batch_width - 1), int64)
+        look_at(after, &batch)
+        copy(<int64_t *>batch.rows, last, batch_width - 1)
+    return (array if n_pairs == total else array[:n_pairs]), begin, after
+
+
+cdef const int64_t *cut_runs(
+    const Searched *sides, Py_ssize_t width, Run *runs, Py_ssize_t n_runs, Py_ssize_t most
+) noexcept nogil:
+    """Leave of the rows of a key some `most`, up to a record, which is given; NULL if it is all."""
+    cdef Py_ssize_t part = max(most // n_runs, 1), r
+    cdef const int64_t *last = NULL
+    cdef const int64_t *row
+    for r in range(n_runs):
+        if runs[r].last - runs[r].first > part:
+            row = sides[runs[r].batch].rows + (runs[r].first + part - 1) * width
+            if last == NULL or compare(row, last, width - 1) < 0:
+                last = row
+    if last != NULL:
+        for r in range(n_runs):
+            runs[r].last = gallop(
+                sides[runs[r].batch].rows, runs[r].first, runs[r].last, width, last, width - 1, True
+            )
+    return last
 
 
 cdef Py_ssize_t pair_runs(

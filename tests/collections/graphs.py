@@ -13,6 +13,7 @@ import networkx as nx
 
 import pointstamp as ps
 from pointstamp.collections import changing_graphs as graphs
+from tests.collections.checks import PIECES, in_pieces
 from tests.collections.running import set_limits_of_loops
 
 Edge = tuple[int, int]
@@ -92,7 +93,8 @@ def check_graph(name: str, seed: int, n_epochs: int, workers: int, at_a_time: in
     """On simulated workers, with several epochs under way, each state is that of networkx."""
     set_limits_of_loops(bool(seed % 2))
     epochs = histories(seed, n_epochs)
-    parts = ps.simulate(_run, name, epochs, at_a_time, workers=workers, seed=seed)
+    with in_pieces(PIECES[seed // 2 % len(PIECES)]):
+        parts = ps.simulate(_run, name, epochs, at_a_time, workers=workers, seed=seed)
     now: Rows = Counter()
     for epoch, wanted in enumerate(expected(epochs, ALGORITHMS[name][1])):
         for part in parts:

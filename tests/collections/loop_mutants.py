@@ -151,19 +151,19 @@ LOOP_MUTANTS = [
         [
             (
                 "A pair with one of several times is there from the time of that one on.",
-                "np.maximum(rows[:, : self._depth], time, out=rows[:, : self._depth])",
-                "rows[:, 0] = time[0]",
+                "np.maximum(times, time, out=times)",
+                "times[:, 0] = time[0]",
                 18,
             ),
             (
                 "A change meets no change that came before it.",
-                "reader.known = number",
-                "pass",
+                "n_made += n\n            self._readers[side].known = number",
+                "n_made += n",
             ),
             (
                 "The longer side looks into the shorter one by the recipe of the other.",
-                "return match_batches(batch, [changes], self._n_key, recipes[1])",
-                "return match_batches(batch, [changes], self._n_key, recipes[0])",
+                "one, other, recipe = other, one, recipes[1]",
+                "one, other, recipe = other, one, recipes[0]",
                 69,
             ),
         ],
@@ -174,7 +174,7 @@ LOOP_MUTANTS = [
         [
             (
                 "A pair is there from the time of the later change on.",
-                "by_time.setdefault(join_of(time, batch.time), []).append(rows)",
+                "by_time.setdefault(join_of(time, own), []).append(rows)",
                 "by_time.setdefault(time, []).append(rows)",
             ),
             (

@@ -57,8 +57,8 @@ MUTANTS = [
         [
             (
                 "What is left of the pairs begins with the first change again.",
-                "rest.append((changes, kept, recipe, end))",
-                "rest.append((changes, kept, recipe, 0))",
+                "rest.append((changes, kept, recipe, end, after))",
+                "rest.append((changes, kept, recipe, 0, None))",
             ),
             (
                 "Behind the changes of which pairs are left those of the other side are forgotten.",

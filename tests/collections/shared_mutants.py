@@ -137,8 +137,9 @@ SHARED_MUTANTS = [
         [
             (
                 "A time is over for readers while pieces of it are to come.",
-                "self._activate()",
-                "self._activate(), [reader.finish(held.time) for reader in readers]",
+                "self._activate()\n            return n",
+                "self._activate(), [reader.finish(held.time) for reader in readers]\n"
+                "            return n",
             ),
         ],
     ),

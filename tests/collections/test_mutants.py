@@ -24,6 +24,7 @@ from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops, by_merged_tim
 from tests.collections.merge_mutants import MERGE_MUTANTS, by_series, by_spines, by_traces
 from tests.collections.mutants import MUTANTS
 from tests.collections.ordered_mutants import by_first_of_texts, by_quantiles_of_texts
+from tests.collections.piece_mutants import PIECE_MUTANTS, by_skewed_joins, by_skewed_loops
 from tests.collections.policy_mutants import (
     POLICY_MUTANTS,
     by_asserting,
@@ -82,6 +83,7 @@ ALL = [
     *WORKER_SWEEP_MUTANTS,
     *THREAD_SWEEP_MUTANTS,
     *TRACE_MUTANTS,
+    *PIECE_MUTANTS,
 ]
 
 
@@ -113,6 +115,7 @@ HUNTS = [
     *(by_merged_times, by_totals, by_exact_sums, by_rounded_sums, by_lives_of_sums),
     *(by_quantiles_of_texts, by_first_of_texts),
     *(by_user_times, by_sweeps, by_swept_loops, by_sessions, by_sessions_again),
+    *(by_skewed_loops, by_skewed_joins),
     *(by_swept_workers, by_constants, by_swept_services, by_snapshots, by_durable_services),
     by_swept_simulations,
     by_shared_lives,

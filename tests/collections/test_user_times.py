@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.errors import BuildError, TimestampError, WorkerError
+from tests.collections.checks import PIECES, in_pieces
 from tests.collections.lattice_programs import STEPS
 from tests.conftest import examples
 from tests.simulation.subsets import MEMBERS, Subsets
@@ -85,7 +86,8 @@ def accumulated(updates: Any, at: Time) -> Counter[Any]:
 def check(
     step: str, updates: list[Update], later: list[Update], looped: bool, workers: int, seed: int
 ) -> None:
-    parts = ps.simulate(made(step, updates, later, looped), workers=workers, seed=seed)
+    with in_pieces(PIECES[seed % len(PIECES)]):
+        parts = ps.simulate(made(step, updates, later, looped), workers=workers, seed=seed)
     seen = [update for part in parts for update in part]
     for at in TIMES:
         one, two = (

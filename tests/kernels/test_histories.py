@@ -130,18 +130,24 @@ def test_pairs_are_there_from_the_join_of_their_times_on(form, data):
     batches, times = drawn_batches(data, 2, depth)
     changes, now = data.draw(rows_of(2)), data.draw(st.tuples(*[small] * depth))
     recipe = np.array(data.draw(st.lists(st.sampled_from([0, 1, ~0, ~1]))), np.int32)
-    given_ = changes, now, batches, times, n_key, recipe
-    found = form_of(histories.match_times, form)(*given_)
-    expected = {}
+    expected, n_expected = {}, 0
     for batch, its_time in zip(batches, times, strict=True):
         for *other, n in with_times(batch, its_time).tolist():
             for *change, m in changes.tolist():
                 if change[:n_key] == other[:n_key]:
                     words = tuple(change[k] if k >= 0 else other[~k] for k in recipe.tolist())
                     expected.setdefault(tuple(map(max, now, other[2:])), Counter())[words] += n * m
+                    n_expected += 1
     there = {
         time: {words: n for words, n in pairs.items() if n} for time, pairs in expected.items()
     }
+    given_ = changes, now, batches, times, n_key, recipe
+    found, n_pairs = form_of(histories.match_times, form)(*given_, n_expected)
+    assert n_pairs == n_expected
+    if n_expected:
+        none, n_pairs = form_of(histories.match_times, form)(*given_, n_expected - 1)
+        assert none is None
+        assert n_pairs <= n_expected
     assert all(is_consolidated(rows) for _, rows in found)
     assert [time for time, _ in found] == sorted(time for time, pairs in there.items() if pairs)
     assert {time: as_dict(rows) for time, rows in found} == {t: p for t, p in there.items() if p}
@@ -196,9 +202,9 @@ def test_sums_and_products_of_pairs_beyond_64_bits_are_refused(form):
     match, recipe = form_of(histories.match_times, form), np.array([0], np.int32)
     large = np.array([[1, 2**62]])
     with pytest.raises(OverflowError, match="product"):
-        match(large, (0,), [np.array([[1, 2]])], [(0,)], 1, recipe)
+        match(large, (0,), [np.array([[1, 2]])], [(0,)], 1, recipe, 9)
     with pytest.raises(OverflowError, match="sum"):
-        match(large, (0,), [np.array([[1, 1]])] * 2, [(0,)] * 2, 1, recipe)
+        match(large, (0,), [np.array([[1, 1]])] * 2, [(0,)] * 2, 1, recipe, 9)
 
 
 @pytest.mark.parametrize("form", FORMS)

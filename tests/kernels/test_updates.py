@@ -237,18 +237,37 @@ def test_some_matches_at_a_time_are_all_together(form, data, most):
     ]
     recipe = np.array([0, n_key, ~n_key], np.int32)
     whole = matches.match_batches(changes, batches, n_key, recipe).tolist()
-    sizes = Counter(tuple(row[:n_key]) for batch in batches for row in batch.tolist())
-    largest = max(sizes.values(), default=0)
-    found, begin = [], 0
-    while begin < len(changes):
-        rows, end = form_of(matches.match_some, form)(changes, batches, n_key, recipe, begin, most)
-        twin, end_of_twin = matches.match_some.plain(changes, batches, n_key, recipe, begin, most)
-        assert (rows.tolist(), end) == (twin.tolist(), end_of_twin)
-        assert begin < end <= len(changes)
-        assert len(rows) <= most + max(most, largest)
+    found, place = [], (0, None)
+    while place[0] < len(changes):
+        given_ = changes, batches, n_key, recipe, place[0], most, place[1]
+        rows, *next_ = form_of(matches.match_some, form)(*given_)
+        twin, *next_of_twin = matches.match_some.plain(*given_)
+        assert (rows.tolist(), as_place(*next_)) == (twin.tolist(), as_place(*next_of_twin))
+        assert as_place(*place) < as_place(*next_)
+        assert next_[0] < len(changes) or next_[1] is None
+        assert len(rows) < max(2 * most, len(batches) + 1)
         found += rows.tolist()
-        begin = end
+        place = next_
     assert sorted(found) == sorted(whole)
+
+
+def as_place(begin, after):
+    return begin, [] if after is None else after.tolist()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_change_meets_many_records_by_pieces(form):
+    keys = np.array([[6, 1], [7, 1], [8, 1]])
+    batches = [
+        np.array([[7, value, 1] for value in range(start, 3_000, step)])
+        for start, step in [(0, 1), (0, 2), (1, 3)]
+    ]
+    match, begin, after, found = form_of(matches.match_some, form), 0, None, []
+    while begin < 3:
+        rows, begin, after = match(keys, batches, 1, np.array([0, ~1], np.int32), begin, 100, after)
+        assert len(rows) <= 100
+        found += rows.tolist()
+    assert found == [[7, v, 1 + (v % 2 == 0) + (v % 3 == 1)] for v in range(3_000)]
 
 
 @pytest.mark.parametrize("form", FORMS)
