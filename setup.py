@@ -77,6 +77,9 @@ def at_hand() -> bool:
 AT_HAND = at_hand()
 """Looked at once: what is to be built is removed first."""
 
+BEGUN_WITH = PACKAGE["digest"]()
+"""Of the sources as they are before any is read by Cython."""
+
 
 def _relative(module: str) -> str:
     return str(PACKAGE["source"](module).relative_to(ROOT))
@@ -176,6 +179,13 @@ class BuildAllOrNone(build_ext):
                     library.unlink()
         if self.extensions and BOUNDS not in os.environ:
             suffix = Path(self.get_ext_filename("_")).name.removeprefix("_")
+            if PACKAGE["digest"]() != BEGUN_WITH:
+                print(
+                    "setup: the core runs as it is, for sources changed while they were compiled: "
+                    "compile again",
+                    file=sys.stderr,
+                )
+                return
             written.write_text(PACKAGE["digest"](suffix=suffix) + "\n")
 
     def build_extension(self, ext: Extension) -> None:
