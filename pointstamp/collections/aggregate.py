@@ -25,6 +25,7 @@ from pointstamp.collections.durable_rows import (
     AGAIN,
     StoredPart,
     as_stored,
+    first_time,
     is_restored,
     restored_rows,
 )
@@ -376,6 +377,7 @@ def aggregate(
         else:
             row = np.zeros((1, n_key + sum(a.column.n_words for a in aggregates)), np.int64)
             row[:, :n_key] = always
+            capability.downgrade(first_time(stream.scope, info))
             empty_row = _Always(row, always, capability, info)
         # Where memory is limited what waits is on disk, and sums that are not exact depend on the
         # order in which they are made.
@@ -475,7 +477,7 @@ class _Always:
     def __init__(self, row: Rows, key: Rows, capability: Capability, info: OperatorInfo) -> None:
         self._row = row
         self._capability: Capability | None = capability
-        if is_restored(info):  # it was sent at the least time
+        if is_restored(info):  # it was sent at the first time
             capability.drop()
             self._capability = None
         # Of all workers one has the group.

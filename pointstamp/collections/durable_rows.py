@@ -30,6 +30,7 @@ from pointstamp.kernels.consolidation import consolidate_all
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_updates import KeyedUpdates
+    from pointstamp.dataflow.scope_core import ScopeCore
 
 NO_TEXTS: tuple[int, ...] = ()
 
@@ -156,9 +157,19 @@ def _updates(part: StoredPart) -> Updates:
 
 
 def is_restored(info: OperatorInfo) -> bool:
-    """Whether the dataflow begins with a snapshot, so that its least time is over."""
+    """Whether the operator is in the snapshot that its dataflow begins with; not so if it is new.
+
+    To be asked when it has said what it keeps.
+    """
+    return info.states.is_restored
+
+
+def first_time(scope: ScopeCore[Any], info: OperatorInfo) -> Any:
+    """The least time at which something may be sent: those of a snapshot are over."""
     state = info.states.durable_state
-    return state is not None and state.is_restored
+    if state is None or not state.is_restored:
+        return scope.timestamp.minimum
+    return scope.epochs().first(state.first_epoch)
 
 
 def last_epoch(info: OperatorInfo) -> int:

@@ -24,7 +24,7 @@ import numpy as np
 
 from pointstamp.collections.arrange import consolidated, send_rows
 from pointstamp.collections.batch_merges import MOST_READ
-from pointstamp.collections.durable_rows import StoredPart, is_restored, restored_rows
+from pointstamp.collections.durable_rows import StoredPart, first_time, is_restored, restored_rows
 from pointstamp.collections.lattice import TimeEncoding, TimeWords
 from pointstamp.collections.trace import Trace
 from pointstamp.containers.updates import FirstWords, Rows, Updates
@@ -253,8 +253,7 @@ def reduce_groups(
     always : int64[1, n_key], optional
         The key of a group that has an answer also if it has no records.
     """
-    timestamp = stream.scope.timestamp
-    encoding = TimeEncoding(timestamp, f"operator {name!r} in {stream.scope.path}")
+    encoding = TimeEncoding(stream.scope.timestamp, f"operator {name!r} in {stream.scope.path}")
 
     def build(capability: Capability, info: OperatorInfo) -> _ReduceLogic:
         stash: StashCore = StashCore(info, Touched)
@@ -272,7 +271,7 @@ def reduce_groups(
         reduction.restore(*restored)
         info.states.holds_texts(lambda: reduction.held_texts(texts))
         if always is not None and not is_restored(info) and owner(always, info.peers) == info.index:
-            stash.at(capability, timestamp.minimum).keys.append(_with_one(always))
+            stash.at(capability, first_time(stream.scope, info)).keys.append(_with_one(always))
         capability.drop()
         return _ReduceLogic(stash, reduction, encoding, texts[1])
 

@@ -141,6 +141,8 @@ class OperatorState:
         self._aligner: EpochAligner | None = None
         self.is_said = False
         """Whether anything was said of what is kept."""
+        self.is_restored = False
+        """Whether the dataflow begins with a snapshot that has something of the operator."""
 
     def keep(self, name: str, table: Table) -> bool:
         """Declare a table; whether there is a snapshot that has it."""
@@ -151,7 +153,9 @@ class OperatorState:
             self._aligner = self._make_aligner()
             self.durable_state.aligners.append(self._aligner)
         with nullcontext() if self._texts is None else self._texts.loading():
-            return self.durable_state.declare(self._aligner, name, table)
+            is_stored = self.durable_state.declare(self._aligner, name, table)
+        self.is_restored |= is_stored
+        return is_stored
 
     def refuse(self, why: str) -> None:
         """Raise if the dataflow is durable: what is kept here cannot be declared.

@@ -35,6 +35,7 @@ from tests.collections.lives import (
 )
 from tests.collections.loops import Loop, LoopProgram, loop_programs
 from tests.collections.programs import Program, Step, programs
+from tests.collections.trace_lives import ANYTHING
 from tests.conftest import examples
 
 
@@ -213,6 +214,53 @@ def test_each_form_of_state_comes_back(name: str) -> None:
         # As texts, as NaN is not equal to itself.
         assert repr(again) == repr([update for update in whole if update[0] > 3])
         assert again, "the epochs after the snapshot change something"
+
+
+def _later_total(
+    worker: ps.Worker, durable: Durable, cut: int | None, total: Any, rows: list[list[int]]
+) -> Any:
+    """How a total changes that is there in a second life alone."""
+    seen: list[Any] = []
+    with worker.dataflow("program", durable=durable) as scope:
+        input_, t = scope.new_collection("k long")
+        t.group_by("k").count()
+        if total is not None:
+            total(t).inspect(lambda row, time, diff: seen.append((time, row, diff)))
+    snapshot = None if cut is None else worker.snapshot(cut, background=False)
+    for epoch in range(durable.epoch + 1, len(rows)):
+        input_.insert([(k,) for k in rows[epoch][worker.index :: worker.peers]])
+        input_.advance_to(epoch + 1)
+    worker.close_inputs()
+    worker.run()
+    return seen, None if snapshot is None else snapshot.part
+
+
+@pytest.mark.parametrize("first", [[], [7, 8]])
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", ["Total", "Reduce"])
+def test_a_total_that_is_new_behind_a_snapshot_begins_with_nothing(
+    name: str, workers: int, first: list[int]
+) -> None:
+    def total(t: Any) -> Any:
+        if name == "Total":
+            return t.agg(n=ps.count())
+        return t.iterate(lambda s: s.agg(k=ps.count()))
+
+    rows = [[1, 2, 3], [4], first, [9]]
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(folder)
+        ran = ps.simulate(_later_total, Durable(checkpoint), 1, None, rows, workers=workers, seed=1)
+        manifest = checkpoint.commit_manifest(1, [part for _, part in ran], {})
+        durable = Durable(checkpoint, manifest, allow_new=ANYTHING)
+        ran = ps.simulate(_later_total, durable, None, total, rows, workers=workers, seed=1)
+    now: Counter[Any] = Counter()
+    for epoch, n in ((2, len(first)), (3, len(first) + 1)):
+        for time, row, diff in (update for seen, _ in ran for update in seen):
+            if time == epoch:
+                now[row] += diff
+        expected = (n if name == "Total" else 1,)
+        assert {row: diff for row, diff in now.items() if diff} == {expected: 1}
+    assert {time for seen, _ in ran for time, _, _ in seen} <= {2, 3}
 
 
 def test_what_is_kept_otherwise_is_another_program() -> None:

@@ -42,9 +42,6 @@ class Anything:
 
 ANYTHING: Any = Anything()
 
-TOTALS = ("whole", "summed")
-"""The steps that give a row of an empty collection."""
-
 
 @dataclass(frozen=True)
 class SharedLife(LifePlan):
@@ -208,10 +205,8 @@ def check_shared_lives(
     ):
         checkpoint = Checkpoint(folder)
         for life in lives:
-            # What was sent to a dataflow that is not there is not sent again; and a total that
-            # is new behind a snapshot takes back the row of nothing, which it has not given.
-            is_needed = n_own > 0 or any(step.name in TOTALS for step in program.steps)
-            life = replace(life, has_second=life.has_second or is_needed)
+            # What was sent to a dataflow that is not there is not sent again.
+            life = replace(life, has_second=life.has_second or n_own > 0)
             with renewed_texts():
                 _shared_life(program, n_own, life, checkpoint, expected)
             if (manifest := checkpoint.latest()) is not None:
