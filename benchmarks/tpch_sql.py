@@ -7,6 +7,7 @@ They ask what the specification asks, in the words of DuckDB, and give the colum
 from __future__ import annotations
 
 from decimal import Decimal
+from hashlib import sha256
 from inspect import signature
 from typing import Any
 
@@ -285,11 +286,22 @@ def differences(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -
     ]
 
 
+_SHOWN = 10
+"""So many rows of an answer are written to a file of results."""
+
+
 def summary(rows: list[tuple[Any, ...]]) -> list[list[str]]:
-    """An answer in texts, floats with six digits, so that two that are near are equal."""
-    return sorted(
+    """An answer in texts, floats with six digits, so that two that are near are equal.
+
+    Of a long one the first rows, and a hash of the others.
+    """
+    found = sorted(
         [f"{v:.6g}" if isinstance(v, float) else "".join(_exact((v,))) for v in row] for row in rows
     )
+    shown, others = found[:_SHOWN], found[_SHOWN:]
+    if others:
+        shown.append([f"and {len(others)} more", sha256(repr(others).encode()).hexdigest()])
+    return shown
 
 
 def _exact(row: tuple[Any, ...]) -> list[str]:
