@@ -51,8 +51,9 @@ How it is done:
   over the time of the baseline that is named, of the same run: below 1 is faster than it. Where
   samples are many epochs or batches, p99 is what at most one in a hundred of them is beyond.
 - Answers are compared: a run in which two contenders disagree fails.
-- Figures of collections are here if a second run, an hour or more from the first, had its median within the
-  spread of the first, or the other way round. Those that had not are left out, also of peers.
+- Figures of collections are here if a second run, an hour or more from the first, had its median
+  within the spread of the first, or the other way round. Those that had not are left out, also of
+  peers.
 - Peak memory is the greatest resident memory of any one process of the case (for us: per worker),
   interpreter and libraries included. A worker with our kernels loaded takes about 85 MiB before
   it has any data, so that only large graphs say what a graph takes.
