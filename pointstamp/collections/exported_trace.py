@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.dataflow.texts_held import Holding, TextsHeld
 from pointstamp.errors import (
     AsOfError,
     BuildError,
@@ -85,7 +87,9 @@ class TraceExport:
             self.begin = self.upper - 1
         self._imports: list[TraceImport] = []
         self._dropped: deque[SpineReader] = deque()
-        _follow(arrangement.batches, self)
+        self._texts = TextsHeld()
+        self._texts.holdings.append(_held_by(weakref.ref(self)))
+        _follow(arrangement.batches, self, self._texts)
 
     def has(self, time: Any) -> bool:
         """Whether all up to a time is there."""
@@ -114,6 +118,25 @@ class TraceExport:
         if found in self._imports:
             self._imports.remove(found)
         found.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Have no texts swept in a block that reads, on whatever thread.
+
+        Raises
+        ------
+        UsageError
+            If texts may be gone, as the worker has ended.
+        """
+        self._texts.n_given += 1
+        try:
+            if self._texts.is_over and self.arrangement.texts:
+                raise UsageError(
+                    "the trace of a worker that has ended cannot be read: its texts may be gone"
+                )
+            yield
+        finally:
+            self._texts.n_given -= 1
 
     def drop(self, reader: SpineReader) -> None:
         """Close a reader when it is safe to: a collector of garbage may call in between."""
@@ -247,7 +270,8 @@ class TraceHandle:
         arrangement = export.arrangement
         if scope is not export.scope:
             arrangement = self._imported(scope, name)
-        updates = transform(arrangement.batches, f"{name}Updates", _as_updates(export.schema))
+        as_updates = _as_updates(export.schema)
+        updates = transform(arrangement.batches, f"{name}Updates", as_updates, of_updates=True)
         collection = export.make(updates, export.schema)
         key = export.schema.names[: arrangement.n_key]
         collection.has_arranged(key, arrangement)
@@ -259,7 +283,7 @@ class TraceHandle:
         export, old = self._export, self._export.arrangement
         state: DataflowState | None = scope.environment.durable_state
         first = state.first_epoch if state is not None and state.is_restored else None
-        found = TraceImport(old.spine, first)
+        found = TraceImport(old.spine, old.texts, first)
         if state is None:
             batches, goes_on = import_stream(scope, found, name), False
         else:
@@ -358,16 +382,18 @@ class TraceAsOf:
             raise UsageError(
                 f"a lookup is given {list(key)}, and needs a value for each of {columns.names}"
             )
-        asked = columns.to_updates([tuple(key[c] for c in columns.names)], 1, "a lookup").rows
+        values = tuple(key[c] for c in columns.names)
         recipe = [*range(n_key), *(~word for word in range(n_key, schema.n_words))]
-        batches = handle.rows_as_of(self._time)
-        return self._snapshot(match_batches(asked, batches, n_key, np.array(recipe, np.int32)))
+        with handle._export.reading():
+            asked = columns.to_updates([values], 1, "a lookup").rows
+            batches = handle.rows_as_of(self._time)
+            return self._snapshot(match_batches(asked, batches, n_key, np.array(recipe, np.int32)))
 
     def snapshot(self) -> CollectionSnapshot:
         """All records that this worker has. Raises as `lookup` does."""
-        batches = self._handle.rows_as_of(self._time)
         none = np.empty((0, self._handle.schema.n_words + 1), np.int64)
-        return self._snapshot(as_one(batches, none))
+        with self._handle._export.reading():
+            return self._snapshot(as_one(self._handle.rows_as_of(self._time), none))
 
     def _snapshot(self, rows: Rows) -> CollectionSnapshot:
         if (row := missing_row(self._handle.schema, rows)) is not None:
@@ -388,13 +414,32 @@ def _as_updates(schema: Schema) -> Callable[[Any, Any], Updates]:
     return updates
 
 
-def _follow(batches: StreamCore[Any], export: TraceExport) -> None:
-    """Have an export know which batches come, and how far they have come."""
+def _held_by(reference: weakref.ref[TraceExport]) -> Holding:
+    """What can be read of an export, as long as something may."""
+
+    def held() -> list[tuple[Rows, tuple[int, ...]]]:
+        export = reference()
+        if export is None:
+            return []
+        return [(rows, export.arrangement.texts) for _, rows in export.spine.listed()]
+
+    return held
+
+
+def _follow(batches: StreamCore[Any], export: TraceExport, texts: TextsHeld) -> None:
+    """Have an export know which batches come, and how far they have come.
+
+    texts : is asked, from here on, for what can be read of it
+    """
     builder = OperatorBuilder(batches.scope, "Export")
     builder.new_input(batches, PIPELINE, Interest.ALWAYS)
 
     def build(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
         info.keeps_nothing()  # the arrangement does
+        of_dataflow = info.environment.texts_held
+        if of_dataflow is not None and of_dataflow.can_be_outlived:
+            info.states.holds_no_texts()
+            of_dataflow.outliving.append(texts)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             came = [(time.time, rows) for time, message in inputs[0] for rows in message]

@@ -48,12 +48,15 @@ class TraceImport:
     Parameters
     ----------
     spine : Spine
+    texts : tuple of int
+        Which words of its rows are numbers of texts.
     first : optional
         The first time of the dataflow that it goes into; None: the least.
     """
 
-    def __init__(self, spine: Spine, first: Any = None) -> None:
+    def __init__(self, spine: Spine, texts: tuple[int, ...], first: Any = None) -> None:
         self._spine = spine
+        self._texts = texts
         self.first = first
         self._goes_on = False
         self._newest: Any = None
@@ -90,6 +93,10 @@ class TraceImport:
             reader.first = self.first
         self._readers.append(reader)
         return reader
+
+    def held(self) -> list[tuple[Rows, tuple[int, ...]]]:
+        """What there is to be read, and what is still to come to the readers."""
+        return [(rows, self._texts) for _, rows in (*self._spine.listed(), *self.batches)]
 
     def close(self) -> None:
         """The dataflow has ended or is dropped: nothing of it reads any more."""
@@ -131,6 +138,7 @@ def import_stream(scope: Any, found: TraceImport, name: str) -> StreamCore[Any]:
 
     def build(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
         info.keeps_nothing()  # what waits is of times that are not complete here
+        info.states.holds_texts(found.held)
         held: list[Capability] = [capabilities.pop()]
         if found.first is not None:
             held[0].downgrade(found.first)
@@ -178,6 +186,7 @@ def noted_import(
         table = KeyedRows()
         table.kind = f"a note that it is of {arrangement!r}"
         found.append(info.states.keep("imported", table))
+        info.states.holds_no_texts()
 
         def logic(input_: Input, output: Output) -> None:
             for time, batch in input_:

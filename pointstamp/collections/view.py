@@ -104,6 +104,7 @@ class View:
         self._worker = Worker(SingleCommunicator())
         self._texts_held = TextsHeld()
         self._texts_held.has_collections = True
+        self._texts_held.can_be_outlived = False
         self._worker.environment.texts_held = self._texts_held
         self._uses = _Uses()
         self._n_entered = -1

@@ -40,7 +40,14 @@ class TextsHeld:
     has_collections : bool
         Whether there may be any numbers in it.
     n_given : int
-        How many calls are under way that make numbers of what a program gives to an input.
+        How many calls are under way that make numbers of what a program gives to an input, or
+        read what has numbers.
+    outliving : list of TextsHeld
+        What is read from outside of the dataflow, also when that has ended.
+    can_be_outlived : bool
+        Whether that is asked for as long as it is read.
+    is_over : bool
+        Whether it is not asked for any more, as the worker has ended.
     """
 
     def __init__(self) -> None:
@@ -52,6 +59,9 @@ class TextsHeld:
         self.constants: set[int] = set()
         self.has_collections = False
         self.n_given = 0
+        self.outliving: list[TextsHeld] = []
+        self.can_be_outlived = True
+        self.is_over = False
         self._pinning = ExitStack()
 
     def begin(self, pinning: AbstractContextManager[set[int]]) -> None:

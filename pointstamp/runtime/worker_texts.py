@@ -72,11 +72,11 @@ class WorkerTexts:
 
     def add(self, held: TextsHeld) -> None:
         """Answer for another dataflow."""
-        self._held.append(held)
+        self._held += [held, *held.outliving]
         self._unsaid.update(dict.fromkeys(held.unsaid))
 
     def forget(self, held: TextsHeld) -> None:
-        """It has ended."""
+        """It has ended; what is read from outside may be read yet."""
         self._held.remove(held)
 
     def also_holds(self, holding: Holding) -> None:
@@ -86,6 +86,8 @@ class WorkerTexts:
     def end(self) -> None:
         """The worker has ended."""
         self._is_over = True
+        for held in self._held:
+            held.is_over = True
         self._held.clear()
         self._others.clear()
         self._sweeps.remove_holder(self)
@@ -163,7 +165,7 @@ class WorkerTexts:
         if self._worker._failure is not None:
             return "a worker has failed, and is not closed"
         if any(held.n_given for held in self._held):
-            return "rows are being given to an input of a worker"
+            return "rows are being given to an input of a worker, or read of a trace"
         if why := next((why for held in self._held if (why := held.why_not_found())), ""):
             return why
         # Not above: see `__init__`.

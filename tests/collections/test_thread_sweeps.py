@@ -106,16 +106,19 @@ def test_the_same_schedule_is_drawn_whether_texts_are_swept_or_not() -> None:
 
 def test_a_thread_in_the_code_of_its_program_delays_sweeps_and_no_worker() -> None:
     """The other one goes on stepping, and sweeps begin when both step again."""
-    n_steps, has_stepped = 2_000, threading.Event()
+    n_steps, has_built, has_stepped = 2_000, threading.Event(), threading.Event()
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             input_, given = scope.new_collection("k long, t string")
             given.distinct()
         if worker.index:
+            has_built.set()
             assert has_stepped.wait(checks.PATIENCE_S)
             return None
         try:
+            # Before that there is nothing of it that a sweep would have to wait for.
+            assert has_built.wait(checks.PATIENCE_S)
             n_before = sweeps.stats().sweeps
             for turn in range(n_steps):
                 if turn % 20 == 0:

@@ -35,6 +35,30 @@ def test_swept_workers_are_what_recomputing_gives(
 
 
 @settings(max_examples=examples(60), deadline=None)
+@given(programs(), STEPS, st.sampled_from(PIECES), st.booleans())
+def test_swept_traces_are_what_recomputing_gives(
+    program: Program, steps: list[int], piece: int, reuses: bool
+) -> None:
+    checks.check_swept_traces(program, steps, piece, reuses)
+
+
+def test_texts_of_a_trace_stay_as_long_as_it_can_be_read() -> None:
+    checks.check_traces_are_let_go()
+
+
+def test_what_an_import_reads_outlasts_its_source() -> None:
+    checks.check_imports_outlast()
+
+
+def test_a_trace_of_a_view_keeps_all_texts() -> None:
+    checks.check_traces_of_a_view()
+
+
+def test_a_trace_with_texts_of_a_worker_that_has_ended_is_not_read() -> None:
+    checks.check_traces_of_a_worker_that_has_ended()
+
+
+@settings(max_examples=examples(60), deadline=None)
 @given(loop_programs(), STEPS, st.sampled_from(PIECES), st.booleans())
 def test_so_are_swept_loops(program: Program, steps: list[int], piece: int, reuses: bool) -> None:
     checks.check_swept_worker(program, steps, piece, reuses)

@@ -162,7 +162,7 @@ def check_flights(n_seen: int, n_under_way: int, n_later: int, n_acknowledged: i
     batches = [(time, np.array([[time % 3, 1 if time % 2 else -1]])) for time in times]
     for time, rows in batches[: n_seen + n_under_way]:
         spine.insert(rows, time)
-    found = TraceImport(spine)
+    found = TraceImport(spine, ())
     found.begin(n_seen)
     # Readers of the import, from here on: those that were merged they find at their last time.
     spine.reader()

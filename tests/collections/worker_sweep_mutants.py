@@ -121,6 +121,39 @@ WORKER_SWEEP_MUTANTS = [
         ],
     ),
     *_of(
+        "runtime.worker_texts",
+        checks.check_traces_are_let_go,
+        [
+            (
+                "What a handle reads is forgotten when its dataflow has ended.",
+                "self._held += [held, *held.outliving]",
+                "self._held += [held]",
+            ),
+        ],
+    ),
+    *_of(
+        "runtime.worker_texts",
+        checks.check_traces_of_a_worker_that_has_ended,
+        [
+            (
+                "A trace is read whose texts are gone.",
+                "held.is_over = True",
+                "held.is_over = False",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.view",
+        checks.check_traces_of_a_view,
+        [
+            (
+                "A view sweeps what a trace of it has.",
+                "self._texts_held.can_be_outlived = False",
+                "self._texts_held.can_be_outlived = True",
+            ),
+        ],
+    ),
+    *_of(
         "containers.dictionary",
         checks.check_equal_pins,
         [

@@ -5,14 +5,17 @@ See `sweeping`: what is freed and still read is an error, or another text.
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import pointstamp as ps
 from pointstamp import col
@@ -21,6 +24,7 @@ from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.dictionary import TEXTS, Dictionary
 from pointstamp.containers.text_sweep import SWEEPS
 from pointstamp.dataflow.texts_under_way import rows_in
+from pointstamp.errors import DataError, UsageError
 from pointstamp.runtime.worker import Worker
 from pointstamp.service import collection_handles
 from tests.collections.checks import limits_of
@@ -71,6 +75,190 @@ def run_swept(
         input_.close()
     worker.run()
     return seen
+
+
+def check_swept_traces(program: Program, steps: Sequence[int], piece: int, reuses: bool) -> None:
+    """The same where each input is arranged in another dataflow; as of each epoch, and at the end.
+
+    What is read as of an epoch is looked at when all is over: what was overlooked is freed by then.
+    """
+    with limits_of(program), sweeping(piece, reuses) as sweeps:
+        n_before = sweeps.stats().sweeps
+        ((found, read),) = ps.execute(run_swept_traces, program, steps)
+        assert piece < WHOLE or sweeps.stats().sweeps > n_before, sweeps.stats().refused
+        check_updates(found, program)
+        for number, epoch, rows in read:
+            now: Counter[Any] = Counter()
+            for changes in program.epochs[: epoch + 1]:
+                for row, diff in changes[number]:
+                    now[row] += diff
+            # Texts are made of numbers here, not before.
+            assert Counter(rows[:]) == Counter({row: n for row, n in now.items() if n})
+
+
+def run_swept_traces(
+    worker: ps.Worker, program: Program, steps: Sequence[int]
+) -> tuple[list[tuple[Any, int, int]], list[tuple[int, int, Any]]]:
+    """(row, time, diff) of what leaves; (input, epoch, rows) of what is read of its trace."""
+    seen: list[tuple[Any, int, int]] = []
+    with worker.dataflow() as scope:
+        made = [scope.new_collection(SCHEMA) for _ in range(program.n_inputs)]
+        handles = [collection.arrange("k").trace() for _, collection in made]
+    with worker.dataflow() as scope:
+        imported = [h.import_into(scope, name=f"{n}").collection for n, h in enumerate(handles)]
+        result = program.build(imported)
+        result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
+    read: list[tuple[int, int, Any]] = []
+    for epoch, changes in enumerate(program.epochs):
+        for (input_, _), pairs in zip(made, changes, strict=True):
+            for at in range(0, len(pairs), 2):
+                input_.update(pairs[at : at + 2])
+                worker.step()
+            input_.advance_to(epoch + 1)
+        for _ in range(steps[epoch % len(steps)]):
+            worker.step()
+        for number, handle in enumerate(handles):
+            if handle.upper == epoch + 1 and epoch % 2:
+                handle.allow_compaction(epoch)
+                _read(handle, number, epoch, read)
+    for input_, _ in made:
+        input_.close()
+    worker.run()
+    for number, handle in enumerate(handles):
+        assert handle.upper is None
+        with worker.dataflow() as scope:
+            # Its texts are all that is there now beside those of the traces.
+            input_, given = scope.new_collection("t string")
+            given.distinct().inspect(lambda row, time, diff: None)
+        input_.insert([(f"behind all {number}",)])
+        input_.close()
+        worker.run()
+        _read(handle, number, len(program.epochs) - 1, read)
+    return seen, read
+
+
+def _read(handle: Any, number: int, epoch: int, read: list[tuple[int, int, Any]]) -> None:
+    with suppress(DataError):  # more copies of a row were deleted than there were
+        read.append((number, epoch, handle.as_of(epoch).snapshot()))
+
+
+def check_traces_are_let_go() -> None:
+    """Texts of a trace stay as long as it can be read, also behind its dataflow, and go with it."""
+
+    def main(worker: ps.Worker) -> list[int]:
+        with worker.dataflow() as scope:
+            input_, given = scope.new_collection("k long, t string")
+            handle = given.arrange("t").trace()
+        with worker.dataflow() as scope:
+            beside, others = scope.new_collection("o string")
+            others.distinct().inspect(lambda *update: None)
+        input_.insert(rows_of(1))
+        input_.close()
+        while handle.upper is not None:
+            worker.step()
+        n_entries = []
+        for turn in range(6):
+            if turn < 3:
+                found = handle.as_of(0)
+                assert sorted(found.snapshot()[:]) == sorted((t, k) for k, t in rows_of(1))
+                for k, t in rows_of(1):
+                    assert found.lookup(t=t)[:] == [(t, k)]
+            elif turn == 3:
+                handle.close()
+                del handle, found, given
+                gc.collect()
+            beside.insert([(f"beside it {turn}",)])
+            beside.advance_to(2 * turn + 1)
+            worker.step()
+            beside.delete([(f"beside it {turn}",)])
+            beside.advance_to(2 * turn + 2)
+            for _ in range(20):
+                worker.step()
+            n_entries.append(SWEEPS.stats().entries)
+        return n_entries
+
+    with sweeping() as sweeps:
+        n_before = sweeps.stats().sweeps
+        (n_entries,) = ps.execute(main)
+        assert sweeps.stats().sweeps > n_before + 4, sweeps.stats().refused
+    assert n_entries[-1] <= n_entries[2] - len(rows_of(1)), n_entries
+
+
+def check_imports_outlast() -> None:
+    """What an import reads stays when its source has ended, and no handle is left."""
+
+    def main(worker: ps.Worker) -> list[Any]:
+        found: list[Any] = []
+        with worker.dataflow() as scope:
+            input_, given = scope.new_collection("k long, t string")
+            handle = given.arrange("k").trace()
+        with worker.dataflow() as scope:
+            own, keys = scope.new_collection("k long, o string")
+            joined = handle.import_into(scope).collection.join(keys, on="k")
+            joined.inspect(lambda row, time, diff: found.append(row))
+        input_.insert(rows_of(1))
+        input_.close()
+        while handle.upper is not None:
+            worker.step()
+        handle.close()
+        del handle, given
+        gc.collect()
+        for turn in range(3):
+            own.insert([(turn, f"beside it {turn}")])
+            own.advance_to(turn + 1)
+            for _ in range(20):
+                worker.step()
+        own.close()
+        worker.run()
+        return found
+
+    with sweeping() as sweeps:
+        n_before = sweeps.stats().sweeps
+        (found,) = ps.execute(main)
+        assert sweeps.stats().sweeps > n_before + 2, sweeps.stats().refused
+    assert found == [(k, t, f"beside it {k}") for k, t in rows_of(1)[:3]]
+
+
+def check_traces_of_a_view() -> None:
+    """What is exported of a view may be read when the view is gone, so nothing is swept then."""
+    handles = []
+
+    def build(scope: Any, t: Any) -> Any:
+        handles.append(t.arrange("t").trace())
+        return t
+
+    with sweeping() as sweeps:
+        view = ps.View(build, t="k long, t string")
+        view.insert("t", rows_of(1))
+        view.advance()
+        n_before = sweeps.stats().sweeps
+        view.delete("t", rows_of(1))
+        view.advance()
+        view.advance()
+        assert sweeps.stats().sweeps == n_before
+        assert "which texts they keep: Export" in sweeps.stats().refused
+        assert sorted(handles[0].as_of(0).snapshot()[:]) == sorted((t, k) for k, t in rows_of(1))
+
+
+def check_traces_of_a_worker_that_has_ended() -> None:
+    """They have no texts any more, and say so."""
+    handles = []
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            input_, given = scope.new_collection("k long, t string")
+            handles.append(given.arrange("t").trace())
+            handles.append(given.select("k").arrange("k").trace())
+        input_.insert(rows_of(1))
+        input_.close()
+        worker.run()
+
+    ps.execute(main)
+    with pytest.raises(UsageError, match="of a worker that has ended cannot be read"):
+        handles[0].as_of(0).snapshot()
+    with pytest.raises(UsageError, match="of a worker that has ended cannot be read"):
+        handles[0].as_of(0).lookup(t="a text")
+    assert handles[1].as_of(0).snapshot()[:] == [(k,) for k, _ in rows_of(1)]
 
 
 def run_all_swept(
