@@ -274,8 +274,12 @@ class TraceHandle:
             batches, goes_on = noted_import(stream, export.path, name)
             if goes_on:
                 self._check_goes_on(state, name)
-        scope.environment.closers.callback(export.forget, found)
-        export.lead_to(found, goes_on=goes_on)
+        # What is imported again comes from where it was first: an import that is new behind a
+        # snapshot gives what was before at a later time, at which it would come once more.
+        source = old.trace.source if isinstance(old, ImportedArrangement) else export
+        found.source = source
+        scope.environment.closers.callback(source.forget, found)
+        source.lead_to(found, goes_on=goes_on)
         return ImportedArrangement(batches, old.spine, old.n_key, old.texts, found)
 
     def _check_goes_on(self, state: DataflowState, name: str) -> None:

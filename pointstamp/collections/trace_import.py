@@ -50,7 +50,14 @@ class TraceImport:
     spine : Spine
     first : optional
         The first time of the dataflow that it goes into; None: the least.
+
+    Attributes
+    ----------
+    source : TraceExport
+        What it follows: of the dataflow that the arrangement was made in.
     """
+
+    source: Any
 
     def __init__(self, spine: Spine, first: Any = None) -> None:
         self._spine = spine

@@ -451,19 +451,22 @@ def test_in_its_own_dataflow_an_import_is_what_is_arranged(
     assert in_one_worker(main) == [((1,), 1), ((1, 2), 1)]
 
 
-@pytest.mark.parametrize("is_new", [False, True])
-def test_what_is_imported_can_be_imported_again(is_new: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_new", [0, 1, 2])
+def test_what_is_imported_can_be_imported_again(n_new: int, tmp_path: Path) -> None:
+    """So many of the two imports, the last ones, are new behind the snapshot."""
     checkpoint = Checkpoint(str(tmp_path))
 
-    def main(worker: ps.Worker, cut: int, has_third: bool) -> Any:
-        durable = Durable(checkpoint, checkpoint.latest(), allow_new=["third/Import"])
+    def main(worker: ps.Worker, cut: int, n_imports: int) -> Any:
+        new = ["second/Import", "third/Import"]
+        durable = Durable(checkpoint, checkpoint.latest(), allow_new=new)
         seen: list[Any] = []
         input_, _, handle, _ = begun(worker, durable)
-        with worker.dataflow("second", durable=durable) as scope:
-            second = handle.import_into(scope).trace()
-        if has_third:
+        if n_imports:
+            with worker.dataflow("second", durable=durable) as scope:
+                handle = handle.import_into(scope).trace()
+        if n_imports > 1:
             with worker.dataflow("third", durable=durable) as scope:
-                third = second.import_into(scope)
+                third = handle.import_into(scope)
                 found = third.join(third).select("src")
                 found.inspect(lambda row, time, diff: seen.append((time, row[0], diff)))
         snapshot = worker.snapshot(cut, background=False)
@@ -474,15 +477,15 @@ def test_what_is_imported_can_be_imported_again(is_new: bool, tmp_path: Path) ->
         worker.run()
         return sorted(seen), snapshot.part
 
-    first, part = in_one_worker(main, 1, not is_new)
+    first, part = in_one_worker(main, 1, 2 - n_new)
     checkpoint.commit_manifest(1, [part], {})
-    again, _ = in_one_worker(main, 3, True)
+    again, _ = in_one_worker(main, 3, 2)
     sources = Counter(source for epoch in range(5) for source in (1, epoch))
     before = Counter(source for epoch in range(2) for source in (1, epoch))
-    pairs = {source: n**2 - (0 if is_new else before[source] ** 2) for source, n in sources.items()}
+    pairs = {source: n**2 - (0 if n_new else before[source] ** 2) for source, n in sources.items()}
     assert accumulated(again, 9) == {source: n for source, n in pairs.items() if n}
     assert min(time for time, _, _ in again) == 2
-    assert bool(first) != is_new
+    assert bool(first) == (n_new == 0)
 
 
 def paths(scope: Any, edges: ps.Collection) -> Any:
