@@ -368,6 +368,42 @@ def test_an_import_that_goes_on_after_a_snapshot_needs_all_that_came_since(tmp_p
         in_one_worker(main, 4)
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("changes", [[], [((3, 0), 1)]])
+def test_a_handle_that_is_made_late_goes_on_or_is_refused(
+    changes: list[Any], is_kept: bool, tmp_path: Path
+) -> None:
+    """Where no other handle keeps what came apart from what the snapshot has, if it has any."""
+    checkpoint = Checkpoint(str(tmp_path))
+
+    def main(worker: ps.Worker, durable: Durable, changes: Any, n_late: int) -> Any:
+        seen: list[Any] = []
+        input_, by_src, handle, _ = begun(worker, durable)
+        if not is_kept:
+            handle.close()
+        for epoch in range(durable.epoch + 1, durable.epoch + 1 + n_late):
+            input_.insert([(2, epoch)])
+            input_.advance_to(epoch + 1)
+            worker.step_while(partial(lambda until: by_src.trace().upper < until, epoch + 1))
+        with worker.dataflow("second", durable=durable) as scope:
+            found = by_src.trace().import_into(scope).collection
+            found.inspect(lambda row, time, diff: seen.append((time, row, diff)))
+        snapshot = worker.snapshot(durable.epoch + 1 + n_late, background=False)
+        input_.update(changes)
+        input_.close()
+        worker.run()
+        return seen, snapshot.part
+
+    _, part = in_one_worker(main, Durable(checkpoint), changes, 0)
+    durable = Durable(checkpoint, checkpoint.commit_manifest(0, [part], {}))
+    if changes and not is_kept:
+        with pytest.raises(WorkerError, match="what that has is merged with what came since"):
+            in_one_worker(main, durable, [((4, 2), 1)], 1)
+    else:
+        again, _ = in_one_worker(main, durable, [((4, 2), 1)], 1)
+        assert again == [(1, (2, 1), 1), (2, (4, 2), 1)]
+
+
 @pytest.mark.parametrize("way", ["closed", "forgotten"])
 def test_without_a_handle_a_snapshot_has_all_and_little_is_kept(way: str, tmp_path: Path) -> None:
     checkpoint = Checkpoint(str(tmp_path))
