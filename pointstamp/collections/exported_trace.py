@@ -85,6 +85,7 @@ class TraceExport:
         if self.durable_state is not None and self.durable_state.is_restored:
             self.upper = self.durable_state.first_epoch
             self.begin = self.upper - 1
+        self._began_empty = self.spine.newest is None
         self._imports: list[TraceImport] = []
         self._dropped: deque[SpineReader] = deque()
         self._texts = TextsHeld()
@@ -94,6 +95,12 @@ class TraceExport:
     def has(self, time: Any) -> bool:
         """Whether all up to a time is there."""
         return self.upper is None or not self.spine.less_equal(self.upper, time)
+
+    def has_apart(self, first: Any) -> bool:
+        """Whether no batch has both what a snapshot had and what came since, from `first` on."""
+        if self._began_empty:
+            return True
+        return any(not self.spine.less_equal(first, time) for time, _ in self.spine.listed())
 
     def moved(self, batches: list[tuple[Any, Rows]], frontier: list[Any]) -> None:
         """Take note of batches, and of the times that may still come, one at most."""
@@ -250,7 +257,8 @@ class TraceHandle:
             If the snapshot has an import of something else by this name, or does not know it
             and `allow_new` does not say that it is new.
         AsOfError
-            If it is to go on after a snapshot, and compaction was allowed beyond that.
+            If it is to go on after a snapshot, and compaction was allowed beyond that, or what
+            came since was merged before there was a handle.
         UsageError
             If the handle was closed.
         """
@@ -284,6 +292,10 @@ class TraceHandle:
         state: DataflowState | None = scope.environment.durable_state
         first = state.first_epoch if state is not None and state.is_restored else None
         found = TraceImport(old.spine, old.texts, first)
+        # What is imported again comes from where it was first: an import that is new behind a
+        # snapshot gives what was before at a later time, at which it would come once more.
+        source = old.trace.source if isinstance(old, ImportedArrangement) else export
+        found.source = source
         if state is None:
             batches, goes_on = import_stream(scope, found, name), False
         else:
@@ -297,12 +309,12 @@ class TraceHandle:
             stream = import_stream(scope, found, f"{name}Source")
             batches, goes_on = noted_import(stream, export.path, name)
             if goes_on:
-                self._check_goes_on(state, name)
-        scope.environment.closers.callback(export.forget, found)
-        export.lead_to(found, goes_on=goes_on)
+                self._check_goes_on(state, name, source)
+        scope.environment.closers.callback(source.forget, found)
+        source.lead_to(found, goes_on=goes_on)
         return ImportedArrangement(batches, old.spine, old.n_key, old.texts, found)
 
-    def _check_goes_on(self, state: DataflowState, name: str) -> None:
+    def _check_goes_on(self, state: DataflowState, name: str, source: TraceExport) -> None:
         """Raise unless what is kept still has apart what came after a snapshot."""
         path, manifest = self._export.path, state.durable.manifest
         if manifest is not None and path not in manifest.structure:
@@ -316,6 +328,12 @@ class TraceHandle:
                 f"the import {name!r} of dataflow {state.dataflow!r} goes on after the snapshot at "
                 f"{state.first_epoch - 1}, and needs each epoch from {state.first_epoch} on; "
                 f"compaction was allowed up to since, {self._since!r}: import before that"
+            )
+        if not source.has_apart(state.first_epoch):
+            raise AsOfError(
+                f"the import {name!r} of dataflow {state.dataflow!r} goes on after the snapshot at "
+                f"{state.first_epoch - 1}, and what that has is merged with what came since, as no "
+                "handle kept it apart: make the handle before that comes"
             )
 
     def close(self) -> None:

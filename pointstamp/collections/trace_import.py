@@ -52,7 +52,14 @@ class TraceImport:
         Which words of its rows are numbers of texts.
     first : optional
         The first time of the dataflow that it goes into; None: the least.
+
+    Attributes
+    ----------
+    source : TraceExport
+        What it follows: of the dataflow that the arrangement was made in.
     """
+
+    source: Any
 
     def __init__(self, spine: Spine, texts: tuple[int, ...], first: Any = None) -> None:
         self._spine = spine

@@ -124,6 +124,8 @@ class TextSweeps:
         self.order = order
         # What a view does at the beginning of a sweep may be a program's, and come back here.
         self._lock = threading.RLock()
+        # Apart, as what a program's code waits for in there may give or read values.
+        self._uses_lock = threading.RLock()
         self._is_at_it = False
         self._holders: weakref.WeakValueDictionary[int, TextHolder] = weakref.WeakValueDictionary()
         self._results: weakref.WeakValueDictionary[int, TextResult] = weakref.WeakValueDictionary()
@@ -161,12 +163,12 @@ class TextSweeps:
     @contextmanager
     def held_back(self) -> Iterator[None]:
         """Have no sweep begin in a block, in which numbers are in no holder."""
-        with self._lock:
+        with self._uses_lock:
             self._n_uses += 1
         try:
             yield
         finally:
-            with self._lock:
+            with self._uses_lock:
                 self._n_uses -= 1
 
     def stats(self) -> TextStats:
@@ -247,6 +249,7 @@ class TextSweeps:
             self._refused = self._why_not(holders, still)
             if self._refused:
                 return False
+            still.enter_context(self._uses_lock)
             # First, so that what is asked for from here on is marked, also by other threads. What
             # one of them has asked for before is on its way, or in its holder by now.
             marks = self._dictionary.begin_marking()

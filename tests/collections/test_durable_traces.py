@@ -368,6 +368,42 @@ def test_an_import_that_goes_on_after_a_snapshot_needs_all_that_came_since(tmp_p
         in_one_worker(main, 4)
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("changes", [[], [((3, 0), 1)]])
+def test_a_handle_that_is_made_late_goes_on_or_is_refused(
+    changes: list[Any], is_kept: bool, tmp_path: Path
+) -> None:
+    """Where no other handle keeps what came apart from what the snapshot has, if it has any."""
+    checkpoint = Checkpoint(str(tmp_path))
+
+    def main(worker: ps.Worker, durable: Durable, changes: Any, n_late: int) -> Any:
+        seen: list[Any] = []
+        input_, by_src, handle, _ = begun(worker, durable)
+        if not is_kept:
+            handle.close()
+        for epoch in range(durable.epoch + 1, durable.epoch + 1 + n_late):
+            input_.insert([(2, epoch)])
+            input_.advance_to(epoch + 1)
+            worker.step_while(partial(lambda until: by_src.trace().upper < until, epoch + 1))
+        with worker.dataflow("second", durable=durable) as scope:
+            found = by_src.trace().import_into(scope).collection
+            found.inspect(lambda row, time, diff: seen.append((time, row, diff)))
+        snapshot = worker.snapshot(durable.epoch + 1 + n_late, background=False)
+        input_.update(changes)
+        input_.close()
+        worker.run()
+        return seen, snapshot.part
+
+    _, part = in_one_worker(main, Durable(checkpoint), changes, 0)
+    durable = Durable(checkpoint, checkpoint.commit_manifest(0, [part], {}))
+    if changes and not is_kept:
+        with pytest.raises(WorkerError, match="what that has is merged with what came since"):
+            in_one_worker(main, durable, [((4, 2), 1)], 1)
+    else:
+        again, _ = in_one_worker(main, durable, [((4, 2), 1)], 1)
+        assert again == [(1, (2, 1), 1), (2, (4, 2), 1)]
+
+
 @pytest.mark.parametrize("way", ["closed", "forgotten"])
 def test_without_a_handle_a_snapshot_has_all_and_little_is_kept(way: str, tmp_path: Path) -> None:
     checkpoint = Checkpoint(str(tmp_path))
@@ -451,19 +487,22 @@ def test_in_its_own_dataflow_an_import_is_what_is_arranged(
     assert in_one_worker(main) == [((1,), 1), ((1, 2), 1)]
 
 
-@pytest.mark.parametrize("is_new", [False, True])
-def test_what_is_imported_can_be_imported_again(is_new: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_new", [0, 1, 2])
+def test_what_is_imported_can_be_imported_again(n_new: int, tmp_path: Path) -> None:
+    """So many of the two imports, the last ones, are new behind the snapshot."""
     checkpoint = Checkpoint(str(tmp_path))
 
-    def main(worker: ps.Worker, cut: int, has_third: bool) -> Any:
-        durable = Durable(checkpoint, checkpoint.latest(), allow_new=["third/Import"])
+    def main(worker: ps.Worker, cut: int, n_imports: int) -> Any:
+        new = ["second/Import", "third/Import"]
+        durable = Durable(checkpoint, checkpoint.latest(), allow_new=new)
         seen: list[Any] = []
         input_, _, handle, _ = begun(worker, durable)
-        with worker.dataflow("second", durable=durable) as scope:
-            second = handle.import_into(scope).trace()
-        if has_third:
+        if n_imports:
+            with worker.dataflow("second", durable=durable) as scope:
+                handle = handle.import_into(scope).trace()
+        if n_imports > 1:
             with worker.dataflow("third", durable=durable) as scope:
-                third = second.import_into(scope)
+                third = handle.import_into(scope)
                 found = third.join(third).select("src")
                 found.inspect(lambda row, time, diff: seen.append((time, row[0], diff)))
         snapshot = worker.snapshot(cut, background=False)
@@ -474,15 +513,15 @@ def test_what_is_imported_can_be_imported_again(is_new: bool, tmp_path: Path) ->
         worker.run()
         return sorted(seen), snapshot.part
 
-    first, part = in_one_worker(main, 1, not is_new)
+    first, part = in_one_worker(main, 1, 2 - n_new)
     checkpoint.commit_manifest(1, [part], {})
-    again, _ = in_one_worker(main, 3, True)
+    again, _ = in_one_worker(main, 3, 2)
     sources = Counter(source for epoch in range(5) for source in (1, epoch))
     before = Counter(source for epoch in range(2) for source in (1, epoch))
-    pairs = {source: n**2 - (0 if is_new else before[source] ** 2) for source, n in sources.items()}
+    pairs = {source: n**2 - (0 if n_new else before[source] ** 2) for source, n in sources.items()}
     assert accumulated(again, 9) == {source: n for source, n in pairs.items() if n}
     assert min(time for time, _, _ in again) == 2
-    assert bool(first) != is_new
+    assert bool(first) == (n_new == 0)
 
 
 def paths(scope: Any, edges: ps.Collection) -> Any:

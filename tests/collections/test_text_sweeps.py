@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pointstamp as ps
 from pointstamp import col
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_sweep import SWEEPS
+from tests.collections.checks import in_pieces
 from tests.collections.loops import loop_programs
 from tests.collections.programs import Program, programs
 from tests.collections.record_programs import (
@@ -210,3 +212,27 @@ def test_an_hour_of_churn_leaves_memory_flat() -> None:
         most = max(each[kind] for each in settled)
         assert max(each[kind] for each in later) <= 1.1 * most + slack, "\n".join(lines)
     assert len(TEXTS) < 300_000
+
+
+def test_code_that_runs_where_a_sweep_begins_may_wait_for_what_gives_values() -> None:
+    """What a join still has to give, beside what is waited for, leaves where a sweep asks."""
+    changes: list[bytes] = []
+    came: list[bool] = []
+
+    def look(row: Any, time: int, diff: int) -> None:
+        if changes and SWEEPS._is_at_it and not came:
+            # Values are given there, as of what another process has sent.
+            other = threading.Thread(target=pickle.loads, args=(changes[0],), daemon=True)
+            other.start()
+            other.join(20)
+            came.append(not other.is_alive())
+
+    def build(scope: Any, given: Any) -> Any:
+        given.join(given.rename({"t": "u"}), on="k").inspect(look)
+        return given.distinct()
+
+    with in_pieces((1, 8, 1 << 18)), sweeping(), ps.View(build, given="k long, t string") as view:
+        for turn in range(3):
+            view.insert("given", [(1, f"text {n} of turn {turn}") for n in range(6)])
+            changes.append(pickle.dumps(view.advance()))
+    assert came == [True]
