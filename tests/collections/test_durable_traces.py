@@ -292,6 +292,11 @@ JOINS = {
 def test_what_is_imported_anew_meets_what_its_dataflow_had(
     name: str, cut: int, tmp_path: Path
 ) -> None:
+    check_new_import(name, cut, tmp_path)
+
+
+def check_new_import(name: str, cut: int, tmp_path: Path) -> None:
+    """What is made of an import that is new behind a snapshot is what an unbroken run makes."""
     program = OwnEdges(JOINS[name])
     whole = program.life(tmp_path / "whole", None, imports=True)
     program.life(tmp_path, cut, imports=False)

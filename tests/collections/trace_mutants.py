@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.collections.hunting import from_seed, planted_in, without_shrinking
 from tests.collections.lives import longer
 from tests.collections.programs import programs
+from tests.collections.test_durable_traces import check_new_import
 from tests.collections.trace_lives import SHARED_LIVES, check_shared_lives
 
 
@@ -17,6 +21,14 @@ from tests.collections.trace_lives import SHARED_LIVES, check_shared_lives
 def by_shared_lives(program: object, lives: list[object], dead_part: int) -> None:
     """Programs on imports that go on from snapshots."""
     check_shared_lives(longer(program), lives, dead_part)  # type: ignore[arg-type]  # drawn so
+
+
+def by_new_imports() -> None:
+    """Joins of what is imported behind a snapshot with what its dataflow had before."""
+    for name in ("left", "delta", "delta, the other way"):
+        for cut in (0, 1, 3):
+            with tempfile.TemporaryDirectory() as folder:
+                check_new_import(name, cut, Path(folder))
 
 
 TRACE_MUTANTS = [
@@ -60,6 +72,12 @@ TRACE_MUTANTS = [
                 "            if not (goes_on and self._is_early(time)):\n",
                 "            if not goes_on:\n",
             ),
+        ],
+    ),
+    *planted_in(
+        "collections.trace_import",
+        by_new_imports,
+        [
             (
                 "Readers see what is imported anew before it comes.",
                 "        if not self._goes_on:\n            reader.first = self.first\n",
