@@ -295,7 +295,8 @@ cdef tuple _match(
     cdef Run *larger
     cdef const int64_t *key
     cdef int status = 0
-    cdef Table batch, met
+    cdef Table batch
+    cdef Table met = changes  # read where there is a rest, and is another one there
     cdef bint is_rest = after is not None
     # The last record that the row `begin` is paired with, if there are more of its key.
     cdef const int64_t *last = NULL

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp import col
+from pointstamp import build_info, col
 from pointstamp.collections.lattice import join_of
 from pointstamp.collections.trace import Trace, with_time
 from pointstamp.collections.trace_join import Matcher
@@ -110,6 +110,7 @@ def most_at_once(collection: Any, counts: list[int]) -> None:
     operator([collection.stream], [PIPELINE], "Turns", build, Interest.NEVER)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("looped", [False, True])
 @pytest.mark.parametrize("sizes", [(1, 500), (500, 1), (30, 30), (70, 90)])
 @pytest.mark.parametrize("fuel", [1, 7, 64])
@@ -147,12 +148,19 @@ def test_a_turn_makes_little_more_than_there_is_fuel_for(
     assert max(counts) < (2 if looped else 3) * (fuel + 1)
 
 
-@pytest.mark.parametrize("sizes", [(2_000, 2_000), (50, 80_000), (80_000, 50), (1, 300_000)])
+SIZES = [(2_000, 2_000), (50, 80_000), (80_000, 50), (1, 300_000)]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("sizes", SIZES if build_info() == "compiled" else [(500, 500)])
 @pytest.mark.parametrize("at_once", [True, False])
 def test_in_loops_what_a_join_makes_is_never_in_memory_as_a_whole(
     sizes: tuple[int, int], at_once: bool
 ) -> None:
-    """Of four million pairs of one key, 128 MB, few are left by what follows."""
+    """Of four million pairs of one key, 128 MB, few are left by what follows.
+
+    The sources, which take minutes for those, have words as objects of Python.
+    """
 
     def build(scope: Any, one: Any, two: Any) -> Any:
         with scope.iterative() as inner:
