@@ -56,6 +56,7 @@ def _no_texts_before() -> Iterator[None]:
     would be over before a program is.
     """
     texts, ordered, results = {**vars(TEXTS)}, SWEEPS.order, SWEEPS._results
+    used, SWEEPS._used = SWEEPS._used, 0
     Dictionary.__init__(TEXTS)
     SWEEPS.order = order.TEXT_ORDER = TextOrder(TEXTS, ordered._most)
     SWEEPS._results = WeakValueDictionary()
@@ -64,6 +65,7 @@ def _no_texts_before() -> Iterator[None]:
         yield
     finally:
         vars(TEXTS).update(texts)
+        SWEEPS._used = used
         SWEEPS.order = order.TEXT_ORDER = ordered
         SWEEPS._results = results
         SWEEPS._last.clear()

@@ -146,7 +146,8 @@ def established(address):
     host, port = address
     number = int.from_bytes(socket.inet_aton(host), sys.byteorder)
     lines = Path("/proc/self/net/tcp").read_text().splitlines()[1:]
-    ends = [line.split()[1:4] for line in lines]
+    # The system lists one twice if others open and close connections meanwhile.
+    ends = {tuple(line.split()[1:4]) for line in lines}
     return sum(own == f"{number:08X}:{port:04X}" and state == "01" for own, _, state in ends)
 
 
