@@ -61,20 +61,27 @@ def run_swept(
         made = [scope.new_collection(SCHEMA) for _ in range(program.n_inputs)]
         result = program.build([collection for _, collection in made])
         result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
-    for epoch, changes in enumerate(program.epochs):
-        for (input_, _), pairs in zip(made, changes, strict=True):
-            mine = pairs[worker.index :: worker.peers]
-            for at in range(0, len(mine), 2):
-                # In between, so that the epoch is not over when a sweep begins.
-                input_.update(mine[at : at + 2])
-                worker.step()
-            input_.advance_to(epoch + 1)
-        for _ in range(steps[epoch % len(steps)]):
-            worker.step()
+    for epoch in range(len(program.epochs)):
+        _give(worker, program, made, epoch, steps)
     for input_, _ in made:
         input_.close()
     worker.run()
     return seen
+
+
+def _give(
+    worker: ps.Worker, program: Program, made: list[Any], epoch: int, steps: Sequence[int]
+) -> None:
+    """Give this worker's part of an epoch, end it, and step."""
+    for (input_, _), pairs in zip(made, program.epochs[epoch], strict=True):
+        mine = pairs[worker.index :: worker.peers]
+        for at in range(0, len(mine), 2):
+            # In between, so that the epoch is not over when a sweep begins.
+            input_.update(mine[at : at + 2])
+            worker.step()
+        input_.advance_to(epoch + 1)
+    for _ in range(steps[epoch % len(steps)]):
+        worker.step()
 
 
 def check_swept_traces(program: Program, steps: Sequence[int], piece: int, reuses: bool) -> None:
@@ -109,14 +116,8 @@ def run_swept_traces(
         result = program.build(imported)
         result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
     read: list[tuple[int, int, Any]] = []
-    for epoch, changes in enumerate(program.epochs):
-        for (input_, _), pairs in zip(made, changes, strict=True):
-            for at in range(0, len(pairs), 2):
-                input_.update(pairs[at : at + 2])
-                worker.step()
-            input_.advance_to(epoch + 1)
-        for _ in range(steps[epoch % len(steps)]):
-            worker.step()
+    for epoch in range(len(program.epochs)):
+        _give(worker, program, made, epoch, steps)
         for number, handle in enumerate(handles):
             if handle.upper == epoch + 1 and epoch % 2:
                 handle.allow_compaction(epoch)
