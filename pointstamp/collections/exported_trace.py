@@ -90,6 +90,7 @@ class TraceExport:
         self._dropped: deque[SpineReader] = deque()
         self._texts = TextsHeld()
         self._texts.holdings.append(_held_by(weakref.ref(self)))
+        weakref.finalize(self, setattr, self._texts, "is_over", True).atexit = False
         _follow(arrangement.batches, self, self._texts)
 
     def has(self, time: Any) -> bool:

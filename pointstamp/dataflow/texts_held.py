@@ -47,7 +47,7 @@ class TextsHeld:
     can_be_outlived : bool
         Whether that is asked for as long as it is read.
     is_over : bool
-        Whether it is not asked for any more, as the worker has ended.
+        Whether it need not be asked for any more: the worker has ended, or nothing can read it.
     """
 
     def __init__(self) -> None:

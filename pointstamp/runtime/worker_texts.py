@@ -77,7 +77,7 @@ class WorkerTexts:
 
     def forget(self, held: TextsHeld) -> None:
         """It has ended; what is read from outside may be read yet."""
-        self._held.remove(held)
+        self._held = [other for other in self._held if not (other is held or other.is_over)]
 
     def also_holds(self, holding: Holding) -> None:
         """Answer for what is kept beside dataflows."""

@@ -46,6 +46,10 @@ def test_texts_of_a_trace_stay_as_long_as_it_can_be_read() -> None:
     checks.check_traces_are_let_go()
 
 
+def test_a_worker_forgets_traces_that_nothing_reads() -> None:
+    checks.check_handles_are_forgotten()
+
+
 def test_what_an_import_reads_outlasts_its_source() -> None:
     checks.check_imports_outlast()
 

@@ -185,6 +185,29 @@ def check_traces_are_let_go() -> None:
     assert n_entries[-1] <= n_entries[2] - len(rows_of(1)), n_entries
 
 
+def check_handles_are_forgotten() -> None:
+    """A worker has nothing more to ask for however many dataflows with traces there were."""
+
+    def main(worker: ps.Worker) -> list[int]:
+        n_held = []
+        for turn in range(12):
+            with worker.dataflow() as scope:
+                input_, given = scope.new_collection("k long, t string")
+                handle = given.arrange("t").trace()
+            input_.insert(rows_of(turn))
+            input_.close()
+            worker.run()
+            handle.close()
+            del handle, given, scope, input_
+            gc.collect()
+            assert worker.texts is not None
+            n_held.append(len(worker.texts._held))
+        return n_held
+
+    (n_held,) = ps.execute(main)
+    assert max(n_held) <= 2, n_held
+
+
 def check_imports_outlast() -> None:
     """What an import reads stays when its source has ended, and no handle is left."""
 
