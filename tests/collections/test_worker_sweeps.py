@@ -179,14 +179,14 @@ def send(service: ps.Service, turn: int, n: int) -> int:
 
 def run_churn(worker: ps.Worker, n_epochs: int, ahead: int) -> tuple[int, int, str]:
     """At most so many entries after a while, how many sweeps, and why not more."""
-    with sweeping() as sweeps, worker.dataflow() as scope:
-        made = {name: scope.new_collection(schema) for name, schema in SCHEMAS.items()}
-        results = churning(scope, *(collection for _, collection in made.values()))
-        probe = ps.Probe()
-        for result in results.values():
-            result.probe_with(probe)
-    sweeps.spare, before, most = 64, sweeps.stats().sweeps, 0
-    try:
+    with sweeping() as sweeps:
+        with worker.dataflow() as scope:
+            made = {name: scope.new_collection(schema) for name, schema in SCHEMAS.items()}
+            results = churning(scope, *(collection for _, collection in made.values()))
+            probe = ps.Probe()
+            for result in results.values():
+                result.probe_with(probe)
+        sweeps.spare, before, most = 64, sweeps.stats().sweeps, 0
         for turn in range(n_epochs):
             for input_, _ in made.values():
                 input_.insert(checks.rows_of(turn * 2 + worker.index, 20))
@@ -197,8 +197,6 @@ def run_churn(worker: ps.Worker, n_epochs: int, ahead: int) -> tuple[int, int, s
             if turn > 40:
                 most = max(most, len(TEXTS))
         return most, sweeps.stats().sweeps - before, sweeps.stats().refused
-    finally:
-        sweeps.spare = 65_536
 
 
 @pytest.mark.parametrize("workers", [1, 2])
