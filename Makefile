@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
-CLASSES := $(VENV)/spark.jsa
+SPARK := $(VENV)/spark/classes.jsa
 ENGINES := $(VENV)/.bench
 WHEELWRIGHTS := $(VENV)/.wheels
 SOURCES := setup.py pointstamp/compiled.py $(wildcard $(foreach layer, containers progress \
@@ -29,7 +29,7 @@ PYTEST_ARGS ?= -n 5 --dist loadgroup
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check classes test bounds soak bench bench-spark wheels changelog lock clean
+.PHONY: help setup run check spark test bounds soak bench bench-spark wheels changelog lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
@@ -49,7 +49,7 @@ setup: $(STAMP) $(COMPILED)
 
 $(STAMP): requirements.lock pyproject.toml scripts/setup.sh
 	@sh scripts/setup.sh $(VENV)
-	@rm -f $(CLASSES)
+	@rm -rf $(dir $(SPARK))
 	@touch $@
 
 # Where there is no C compiler this says so, and everything runs as it is.
@@ -67,16 +67,16 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-# What the tests would make again and again: the classes of Spark in a form that a Java starts
-# with in half the time.
-$(CLASSES): $(STAMP) | $(COMPILED)
-	@$(BIN)/python -m tests.spark.archive $@
+# What the tests would make again and again: Spark's modules compiled, and its classes in a form
+# that a Java starts with in half the time.
+$(SPARK): $(STAMP) | $(COMPILED)
+	@$(BIN)/python -m tests.spark.home $(@D)
 
-classes: $(CLASSES)
+spark: $(SPARK)
 
 # Every test once; and where the core is compiled, what exercises it as sources too (`CORE` in
 # tests/conftest.py says what that is). Pytest ends with 5 where PYTEST_ARGS name nothing of it.
-test: $(STAMP) $(COMPILED) $(CLASSES)
+test: $(STAMP) $(COMPILED) $(SPARK)
 	@if test -f pointstamp/compiled.sha256; then \
 		POINTSTAMP_COMPILED=0 HYPOTHESIS_PROFILE=second \
 		$(BIN)/python -m pytest -m 'core and not soak' $(PYTEST_ARGS) \

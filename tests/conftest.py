@@ -462,8 +462,8 @@ def data() -> Callable[..., Path]:
     return find
 
 
-CLASSES = Path(sys.prefix, "spark.jsa")
-"""The classes of Spark, as a Java has them in memory; `tests.spark.archive` makes it."""
+SPARK = Path(sys.prefix, "spark")
+"""A home of Spark whose processes start quickly; `tests.spark.home` makes it."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -475,9 +475,10 @@ def quick_to_start() -> Iterator[str]:
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("SPARK_LAUNCHER_OPTS", options)
-        if CLASSES.exists():
+        if (classes := SPARK / "classes.jsa").exists():
+            environment.setenv("SPARK_HOME", str(SPARK))
             # Quietly, because one that cannot use it would say so on its standard output.
-            options += f" -XX:SharedArchiveFile={CLASSES} -Xlog:disable"
+            options += f" -XX:SharedArchiveFile={classes} -Xlog:disable"
         environment.setenv(
             "PYSPARK_SUBMIT_ARGS",
             f"--conf 'spark.driver.defaultJavaOptions={options}' pyspark-shell",
