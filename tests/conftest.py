@@ -53,10 +53,6 @@ if os.environ.get("POINTSTAMP_BOUNDS") == "1":
     # Loops that look whether an index is in range, as `make bounds` has built them.
     pointstamp.kernels.__path__.insert(0, str(ROOT / "build/bounds/pointstamp/kernels"))
 
-# Before the collector of doctests looks for them: it would run the sources of compiled modules.
-for _module in MODULES:
-    import_module(_module)
-
 
 CORE = {
     *(f"tests/{Path(*module.split('.')[1:-1])}" for module in MODULES),
@@ -191,6 +187,10 @@ class FailuresAtOnce:
 @pytest.hookimpl(trylast=True)  # once the terminal is there
 def pytest_configure(config: pytest.Config) -> None:
     """Keep what the limits write to; the processes of xdist have no terminal."""
+    # The collector of doctests would run the sources of compiled modules. Not where this file is
+    # imported: workers that are processes do so for each test of theirs, and need few of them.
+    for module in MODULES:
+        import_module(module)
     config.stash[ERRORS] = os.dup(2)
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
