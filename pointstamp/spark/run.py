@@ -37,7 +37,13 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import BuildError, SparkSetupError, UsageError
-from pointstamp.spark.session import check_slots, context_of, count_slots, session
+from pointstamp.spark.session import (
+    check_allocation,
+    check_slots,
+    context_of,
+    count_slots,
+    session,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,7 +138,7 @@ def run(
     Raises
     ------
     SparkSetupError
-        When there are fewer slots than workers.
+        When there are fewer slots than workers, or with dynamic allocation.
     BuildError
         When `build` cannot be called with these inputs, returns no stream, or the schema has to
         be given.
@@ -173,6 +179,7 @@ def run(
 
     inputs = inputs_by_name(build, inputs)
     spark = spark or _session_of(inputs)
+    check_allocation(spark)
     if fused:
         workers = _partitions(inputs, workers)
     workers = workers if workers is not None else all_slots(spark)
