@@ -19,6 +19,7 @@ from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import WorkerConfig
 from pointstamp.communication.failure import Failure
 from pointstamp.communication.job_control import JobControl
+from pointstamp.spark.given_up import ActionFailed
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ def first_cause(config: WorkerConfig) -> Failure | None:
     """What the last run of a job failed of, if one of its workers did."""
     control = control_of(config)
     return None if control is None else control.first_cause(config.group)
+
+
+def end_tasks(config: WorkerConfig, action: str) -> None:
+    """Have the tasks of a job end that are of an action which has failed, if any run."""
+    control = control_of(config)
+    if control is not None:
+        control.server.broadcast(ActionFailed(action), config.group)
 
 
 def control_at(host: str, certificates: Certificates | None = None) -> JobControl:

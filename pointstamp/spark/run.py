@@ -153,9 +153,10 @@ def run(
 
     An action on the DataFrame itself (collect, show, count, toArrow and the like) raises a
     WorkerError where a worker failed: with the worker, the operator, the time and what it raised
-    in its first line. What writes it, or runs another DataFrame that is made of it, gets Spark's
-    exception, with the same in the midst of it. Its jobs are described in Spark's UI as
-    `pointstamp: triangles, 2 workers`, and nodes of the plan have such names with either.
+    in its first line; and a JobCancelledError where its job was cancelled. What writes it, or runs
+    another DataFrame that is made of it, gets Spark's exception, with the same in the midst of it.
+    Its jobs are described in Spark's UI as `pointstamp: triangles, 2 workers`, and nodes of the
+    plan have such names with either.
 
     Examples
     --------

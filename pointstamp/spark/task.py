@@ -35,6 +35,7 @@ from pointstamp.runtime.run_options import memory_budget
 from pointstamp.runtime.worker import Worker
 from pointstamp.spark import bridge, packed_batches
 from pointstamp.spark.dry_build import check_result
+from pointstamp.spark.given_up import ended_when_given_up
 from pointstamp.spark.packed_batches import PackedBatch
 
 if TYPE_CHECKING:
@@ -86,7 +87,10 @@ def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
         from pyspark import BarrierTaskContext
 
         context = BarrierTaskContext.get()
-        with controlled(job.control, context.partitionId()) as control:
+        with (
+            controlled(job.control, context.partitionId()) as control,
+            ended_when_given_up(context, control),
+        ):
             communicator = rendezvous(
                 context, job.secret, control, job.certificates, job.connections
             )

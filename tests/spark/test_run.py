@@ -18,6 +18,7 @@ from pointstamp.communication.explanations import explain_program
 from pointstamp.errors import (
     BuildError,
     ColumnError,
+    JobCancelledError,
     SchemaError,
     SparkSetupError,
     UsageError,
@@ -380,6 +381,35 @@ def test_jobs_and_plans_say_what_runs(spark, capsys):
     plan = capsys.readouterr().out
     for name in ("input 0", "by_id, 2 workers", "results"):
         assert f"MapInArrow pointstamp: {name}(" in plan
+
+
+def test_a_job_that_is_cancelled_is_said_to_be(spark, tmp_path):
+    """And what computes in its workers ends."""
+    began = tmp_path / "began"
+
+    def build(scope, records):
+        def compute(batch):
+            while True:
+                began.touch()
+                time.sleep(0.01)
+
+        return records.map_batches(compute)
+
+    frame = run(build, {"records": spark.range(0, 100, 1, 4)}, "id long")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(frame.toArrow)
+        while not began.exists():
+            assert not running.done()
+            time.sleep(0.01)
+        spark.sparkContext.cancelAllJobs()
+        with pytest.raises(JobCancelledError, match=r"Spark job was cancelled: Job .* all jobs"):
+            running.result()
+    until = time.monotonic() + 20
+    [control] = [each for key, each in driver_control._controls.items() if key[1] is None]
+    while control.server.workers() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not control.server.workers()
+    assert run(same, {"records": spark.range(3)}, "id long").count() == 3
 
 
 def test_a_task_that_dies_fails_the_job(spark):
