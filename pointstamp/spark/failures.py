@@ -22,7 +22,7 @@ _configs: weakref.WeakKeyDictionary[Any, WorkerConfig] = weakref.WeakKeyDictiona
 MAX_CAUSES = 50
 
 _CANCELLED = re.compile(
-    r"(?:\S+: )?\[(?:SPARK_JOB_CANCELLED|OPERATION_CANCELED)\] (.*?)(?: SQLSTATE: \w+)?$"
+    r"(?:\S+ )?\[(?:SPARK_JOB_CANCELLED|OPERATION_CANCELED)\] (.*?)(?: SQLSTATE: \w+)?$"
 )
 """How Spark's error begins, with and without Spark Connect."""
 
@@ -54,6 +54,8 @@ def cancelled(error: BaseException) -> JobCancelledError | None:
 
     >>> cancelled(ValueError("[SPARK_JOB_CANCELLED] Job 3 cancelled by its user SQLSTATE: XXKDA"))
     JobCancelledError('the Spark job was cancelled: Job 3 cancelled by its user')
+    >>> cancelled(ValueError("(a.b.C) [OPERATION_CANCELED] Operation has been canceled."))
+    JobCancelledError('the Spark job was cancelled: Operation has been canceled.')
     >>> cancelled(ValueError("cancelled"))
     """
     found = _CANCELLED.match(innermost(error))
