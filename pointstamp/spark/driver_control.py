@@ -20,6 +20,7 @@ from pointstamp.communication.control import WorkerConfig
 from pointstamp.communication.failure import Failure
 from pointstamp.communication.job_control import JobControl
 from pointstamp.spark.given_up import ActionFailed
+from pointstamp.spark.run_counts import RunCounts, WorkerCounts
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from pointstamp.communication.tls import Certificates
 
 LOOPBACK = "127.0.0.1"
+
+counts = RunCounts()
+"""What the workers of all jobs counted."""
 
 _lock = threading.Lock()
 _secret = new_secret()
@@ -68,6 +72,7 @@ def control_at(host: str, certificates: Certificates | None = None) -> JobContro
         key = host, certificates
         if key not in _controls:
             _controls[key] = JobControl(_secret, host, certificates)
+            _controls[key].server.handle(WorkerCounts, counts.note)
             atexit.register(_controls[key].close)
         return _controls[key]
 

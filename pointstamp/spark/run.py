@@ -156,7 +156,9 @@ def run(
     in its first line; and a JobCancelledError where its job was cancelled. What writes it, or runs
     another DataFrame that is made of it, gets Spark's exception, with the same in the midst of it.
     Its jobs are described in Spark's UI as `pointstamp: triangles, 2 workers`, and nodes of the
-    plan have such names with either.
+    plan have such names with either. How many records came in and went out, how many bytes the
+    workers exchanged and how many steps they took is logged by `pointstamp.spark`, at INFO, when
+    all workers have ended well and the driver can be reached from them.
 
     Examples
     --------
@@ -211,6 +213,8 @@ def run(
     struct = frames[0].mapInArrow(_unpack(), schema).schema
     arrow_schema = to_arrow_schema(struct, timezone="UTC")
     control = worker_config(spark, certificates)
+    plural = "" if workers == 1 else "s"
+    description = f"pointstamp: {name_of(build)}, {workers} worker{plural}"
     job = Job(
         build,
         tuple(inputs),
@@ -226,9 +230,8 @@ def run(
         memory_limit,
         None if spill_directory is None else fspath(spill_directory),
         connections,
+        description,
     )
-    plural = "" if workers == 1 else "s"
-    description = f"pointstamp: {name_of(build)}, {workers} worker{plural}"
     running = _named(work(job), description)
     if fused:
         fused_in = frames[0].mapInArrow(running, struct, barrier=True)
