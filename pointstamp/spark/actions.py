@@ -5,7 +5,7 @@ report it to the driver, too (`failures`), so actions of this very DataFrame rai
 `pointstamp.execute` does. What is made of the DataFrame by Spark is Spark's, and its actions raise
 what Spark raises.
 
-When an action fails, as one that is cancelled does, workers that still run are told to end.
+When an action fails, as one that is cancelled does, workers that still run are ended (`given_up`).
 
 Before the first of them in a session the Python of the executors is compared with ours.
 """
