@@ -95,7 +95,7 @@ def explained_by(config: WorkerConfig) -> Iterator[None]:
 def _named(spark: SparkSession, config: WorkerConfig) -> Iterator[None]:
     """Have the tasks of an action end when it fails, as it does at once if it is cancelled.
 
-    Spark Connect has Java interrupted then, which workers notice by themselves (`given_up`).
+    With Spark Connect they do when Spark kills their Python (`given_up`).
     """
     context = context_of(spark)
     if context is None:

