@@ -33,6 +33,7 @@
     |   `-- CommandError            an external command failed (command, status, its last words)
     |-- CarriedError                stands for an error that could not be pickled
     |-- WorkerError                 what `execute` raises: first cause, by worker
+    |-- JobCancelledError           the Spark job of a run was cancelled
     |-- StalledError                a simulated computation that would never end
     |-- CheckpointError             what is to outlast a run cannot be kept, or read again
     |   |-- CorruptCheckpointError  stored bytes are not what was written
@@ -269,6 +270,10 @@ class WorkerError(PointstampError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class JobCancelledError(PointstampError):
+    """The Spark job that a dataflow ran in was cancelled: no worker failed."""
 
 
 class StalledError(PointstampError):

@@ -7,7 +7,9 @@ thread alone, except `unpark`, which any thread may call.
 One whose workers run on several machines may say which run on the same, by a list `machines`
 with a number for each worker; where there is none, all do. One whose workers take turns in one
 thread says by `is_suspended` that its worker waits in `receive` for its turn, and that nothing was
-taken in yet; where there is none, other threads may run, and nothing else.
+taken in yet; where there is none, other threads may run, and nothing else. One that encodes what
+it carries says by `n_sent_bytes` how many bytes of messages that were until it is closed, those of
+progress among them; where there is none, no bytes are made of messages.
 
 Laws, which `pointstamp.testing.check_communicator` tests:
 

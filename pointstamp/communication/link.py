@@ -74,6 +74,8 @@ class Link(Protocol):
     """Whether messages are thrown away, since nothing will pull them."""
     n_unsent: int
     """How many bytes the carrier has not taken yet."""
+    n_sent_bytes: int
+    """How many bytes all messages had that `send` was given, as they are carried."""
 
     def send(self, channel: int, tag: Any, batch: Any) -> None:
         """Take a message; it goes out with the next `write` at the latest."""

@@ -222,6 +222,11 @@ class MeshCommunicator:
             self._watch(link)
         self._to_flush.add(link)
 
+    @property
+    def n_sent_bytes(self) -> int:
+        """How many bytes all messages to peers had so far; see `Communicator`."""
+        return sum(link.n_sent_bytes for link in self._links.values())
+
     def receive(self) -> list[int]:
         """Take in what has arrived, without waiting; see `Communicator.receive`."""
         self._look()

@@ -84,6 +84,7 @@ class RelayedLink:
         self.discards_input = False
         self.n_unsent = 0
         """What waits does so in the carrier."""
+        self.n_sent_bytes = 0
         self.waits_for_socket = carrier.waits_for_socket
         self.fd = carrier.fd
         self._mailbox = mailbox
@@ -119,6 +120,7 @@ class RelayedLink:
     def send(self, channel: int, tag: Any, batch: Any) -> None:
         """Have the carrier take a message."""
         buffers = encode(batch, tag)
+        self.n_sent_bytes += sum(map(len, buffers))
         self.carrier.relay(FrameKind.DATA, channel, self.index, self.peer, buffers)
 
     def hold_unsent_in(self, make: Callable[[], Any]) -> None:

@@ -25,6 +25,7 @@ cdef class SharedLink:
     cdef public bint discards_input
     cdef readonly object shutdown
     cdef readonly long long n_unsent
+    cdef readonly long long n_sent_bytes
     cdef object _unsent
     cdef object _pieces
     cdef RingWriter _writer

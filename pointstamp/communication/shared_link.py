@@ -105,6 +105,7 @@ class SharedLink:
         self.discards_input = False
         self.shutdown = Shutdown()
         self.n_unsent = 0
+        self.n_sent_bytes = 0
         self._unsent: deque[Unsent] = deque()
         self._pieces: deque[memoryview] = deque()  # of the first of them, if it was started
         self._writer = RingWriter(segment, ranks[index], ranks[peer])
@@ -139,6 +140,7 @@ class SharedLink:
             if _WRITES_VALUES and not self.n_unsent and self._put_values(channel, tag, batch):
                 return
             data = encode_rows(batch, tag)
+            self.n_sent_bytes += len(data)
             if len(data) <= INLINE_BYTES:
                 self._put_small(_ROWS, channel, data)
             else:
@@ -148,6 +150,7 @@ class SharedLink:
             return
         buffers = encode(batch, tag)
         n_bytes = sum(map(len, buffers))
+        self.n_sent_bytes += n_bytes
         if n_bytes <= INLINE_BYTES:
             self._put_small(_DATA, channel, b"".join(buffers))
         else:
@@ -170,6 +173,7 @@ class SharedLink:
         if end < 0:
             return False
         self._writer.commit(described(_VALUES, channel), end - at)
+        self.n_sent_bytes += end - at
         if self._writer.n_unpublished() > EAGER_BYTES:
             self._publish()
         return True
@@ -192,6 +196,7 @@ class SharedLink:
             return False
         self._memory[end : end + n_block] = block
         self._writer.commit(described(_COLUMNS, channel), end + n_block - at)
+        self.n_sent_bytes += end + n_block - at
         if self._writer.n_unpublished() > EAGER_BYTES:
             self._publish()
         return True

@@ -64,6 +64,7 @@ class StreamLink:
         self.discards_input = False
         self.shutdown = Shutdown()
         self.n_unsent = 0
+        self.n_sent_bytes = 0
         self.unsent: deque[Buffer] = deque()
         self._backlog: Any = None
         """What comes behind `unsent`, if that is limited."""
@@ -77,7 +78,9 @@ class StreamLink:
         buffers = encode(batch, tag)
         packed = self._packed(buffers)
         kind = FrameKind.DATA if packed is None else FrameKind.PACKED
-        self.queue(frame(kind, channel, packed or buffers))
+        pieces = frame(kind, channel, packed or buffers)
+        self.n_sent_bytes += sum(map(len, pieces))
+        self.queue(pieces)
         if self.n_unsent > EAGER_BYTES:
             self.write()
 

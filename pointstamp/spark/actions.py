@@ -5,11 +5,14 @@ report it to the driver, too (`failures`), so actions of this very DataFrame rai
 `pointstamp.execute` does. What is made of the DataFrame by Spark is Spark's, and its actions raise
 what Spark raises.
 
+When an action fails, as one that is cancelled does, workers that still run are ended (`given_up`).
+
 Before the first of them in a session the Python of the executors is compared with ours.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -17,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import PointstampError
 from pointstamp.spark import driver_control
+from pointstamp.spark.failures import cancelled
+from pointstamp.spark.given_up import ACTION
 from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from pointstamp.communication.control import WorkerConfig
 
@@ -61,7 +66,7 @@ def _explaining(
     @wraps(action)
     def call(*args: Any, **kwargs: Any) -> Any:
         check_executors(spark)
-        with _described(spark, description), explained_by(config):
+        with _described(spark, description), explained_by(config), _named(spark, config):
             return action(*args, **kwargs)
 
     return call
@@ -69,13 +74,16 @@ def _explaining(
 
 @contextmanager
 def explained_by(config: WorkerConfig) -> Iterator[None]:
-    """Raise what a worker failed of, in place of what Spark makes of it."""
+    """Raise what a worker failed of, or that the job was cancelled, in place of Spark's error."""
     before = driver_control.first_cause(config)
     try:
         yield
     except PointstampError:
         raise
-    except Exception:
+    except Exception as error:
+        # Then workers are interrupted, and may take that for a failure of their peers.
+        if (cancellation := cancelled(error)) is not None:
+            raise cancellation from error
         cause = driver_control.first_cause(config)
         # One of a run before is no cause of what Spark refuses now.
         if cause is None or cause is before:
@@ -84,7 +92,28 @@ def explained_by(config: WorkerConfig) -> Iterator[None]:
 
 
 @contextmanager
-def _described(spark: Any, description: str) -> Iterator[None]:
+def _named(spark: SparkSession, config: WorkerConfig) -> Iterator[None]:
+    """Have the tasks of an action end when it fails, as it does at once if it is cancelled.
+
+    With Spark Connect they do when Spark kills their Python (`given_up`).
+    """
+    context = context_of(spark)
+    if context is None:
+        yield
+        return
+    before, name = context.getLocalProperty(ACTION), uuid.uuid4().hex
+    context.setLocalProperty(ACTION, name)
+    try:
+        yield
+    except BaseException:
+        driver_control.end_tasks(config, name)
+        raise
+    finally:
+        context.setLocalProperty(ACTION, before)  # type: ignore[arg-type]  # None unsets it
+
+
+@contextmanager
+def _described(spark: SparkSession, description: str) -> Iterator[None]:
     """Have the jobs of this thread described in Spark's UI, unless the program does it."""
     context = context_of(spark)
     if context is None or context.getLocalProperty(DESCRIPTION) is not None:

@@ -19,6 +19,8 @@ from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import WorkerConfig
 from pointstamp.communication.failure import Failure
 from pointstamp.communication.job_control import JobControl
+from pointstamp.spark.given_up import ActionFailed
+from pointstamp.spark.run_counts import RunCounts, WorkerCounts
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from pointstamp.communication.tls import Certificates
 
 LOOPBACK = "127.0.0.1"
+
+counts = RunCounts()
+"""What the workers of all jobs counted."""
 
 _lock = threading.Lock()
 _secret = new_secret()
@@ -54,12 +59,20 @@ def first_cause(config: WorkerConfig) -> Failure | None:
     return None if control is None else control.first_cause(config.group)
 
 
+def end_tasks(config: WorkerConfig, action: str) -> None:
+    """Have the tasks of a job end that are of an action which has failed, if any run."""
+    control = control_of(config)
+    if control is not None:
+        control.server.broadcast(ActionFailed(action), config.group)
+
+
 def control_at(host: str, certificates: Certificates | None = None) -> JobControl:
     """The control server of this program at `host`, which it keeps."""
     with _lock:
         key = host, certificates
         if key not in _controls:
             _controls[key] = JobControl(_secret, host, certificates)
+            _controls[key].server.handle(WorkerCounts, counts.note)
             atexit.register(_controls[key].close)
         return _controls[key]
 

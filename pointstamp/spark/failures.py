@@ -6,10 +6,11 @@ Spark's exceptions. Where no worker failed, the error is Spark's own.
 
 from __future__ import annotations
 
+import re
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import PointstampError, UsageError, WorkerError
+from pointstamp.errors import JobCancelledError, PointstampError, UsageError, WorkerError
 from pointstamp.spark import driver_control
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ _configs: weakref.WeakKeyDictionary[Any, WorkerConfig] = weakref.WeakKeyDictiona
 """Of the DataFrames that `run` gave, where the workers of each report."""
 
 MAX_CAUSES = 50
+
+_CANCELLED = re.compile(
+    r"(?:\S+ )?\[(?:SPARK_JOB_CANCELLED|OPERATION_CANCELED)\] (.*?)(?: SQLSTATE: \w+)?$"
+)
+"""How Spark's error begins, with and without Spark Connect."""
 
 
 def remember(frame: Any, config: WorkerConfig) -> None:
@@ -41,6 +47,19 @@ def error_of(error: BaseException, frame: Any = None) -> PointstampError:
     if isinstance(cause.cause, UsageError):
         return cause.cause
     return cause.as_error()
+
+
+def cancelled(error: BaseException) -> JobCancelledError | None:
+    """What to raise for Spark's error, if it is that a job was cancelled.
+
+    >>> cancelled(ValueError("[SPARK_JOB_CANCELLED] Job 3 cancelled by its user SQLSTATE: XXKDA"))
+    JobCancelledError('the Spark job was cancelled: Job 3 cancelled by its user')
+    >>> cancelled(ValueError("(a.b.C) [OPERATION_CANCELED] Operation has been canceled."))
+    JobCancelledError('the Spark job was cancelled: Operation has been canceled.')
+    >>> cancelled(ValueError("cancelled"))
+    """
+    found = _CANCELLED.match(innermost(error))
+    return None if found is None else JobCancelledError(f"the Spark job was cancelled: {found[1]}")
 
 
 def innermost(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import UsageError
-from pointstamp.spark.session import check_slots, session
+from pointstamp.spark.session import check_allocation, check_slots, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,6 +125,7 @@ def maintain(
     if place is None:
         raise UsageError("maintain keeps its state in a folder: give it by checkpoint=")
     spark = spark or session()
+    check_allocation(spark)
     workers = all_slots(spark) if workers is None else workers
     check_slots(spark, workers)
     job = EpochJob(spark, EpochRuns(place), build, changes, form, diff, collections)

@@ -37,7 +37,13 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import BuildError, SparkSetupError, UsageError
-from pointstamp.spark.session import check_slots, context_of, count_slots, session
+from pointstamp.spark.session import (
+    check_allocation,
+    check_slots,
+    context_of,
+    count_slots,
+    session,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,7 +138,7 @@ def run(
     Raises
     ------
     SparkSetupError
-        When there are fewer slots than workers.
+        When there are fewer slots than workers, or with dynamic allocation.
     BuildError
         When `build` cannot be called with these inputs, returns no stream, or the schema has to
         be given.
@@ -147,9 +153,12 @@ def run(
 
     An action on the DataFrame itself (collect, show, count, toArrow and the like) raises a
     WorkerError where a worker failed: with the worker, the operator, the time and what it raised
-    in its first line. What writes it, or runs another DataFrame that is made of it, gets Spark's
-    exception, with the same in the midst of it. Its jobs are described in Spark's UI as
-    `pointstamp: triangles, 2 workers`, and nodes of the plan have such names with either.
+    in its first line; and a JobCancelledError where its job was cancelled. What writes it, or runs
+    another DataFrame that is made of it, gets Spark's exception, with the same in the midst of it.
+    Its jobs are described in Spark's UI as `pointstamp: triangles, 2 workers`, and nodes of the
+    plan have such names with either. How many records came in and went out, how many bytes the
+    workers exchanged and how many steps they took is logged by `pointstamp.spark`, at INFO, when
+    all workers have ended well and the driver can be reached from them.
 
     Examples
     --------
@@ -173,6 +182,7 @@ def run(
 
     inputs = inputs_by_name(build, inputs)
     spark = spark or _session_of(inputs)
+    check_allocation(spark)
     if fused:
         workers = _partitions(inputs, workers)
     workers = workers if workers is not None else all_slots(spark)
@@ -203,6 +213,8 @@ def run(
     struct = frames[0].mapInArrow(_unpack(), schema).schema
     arrow_schema = to_arrow_schema(struct, timezone="UTC")
     control = worker_config(spark, certificates)
+    plural = "" if workers == 1 else "s"
+    description = f"pointstamp: {name_of(build)}, {workers} worker{plural}"
     job = Job(
         build,
         tuple(inputs),
@@ -218,9 +230,8 @@ def run(
         memory_limit,
         None if spill_directory is None else fspath(spill_directory),
         connections,
+        description,
     )
-    plural = "" if workers == 1 else "s"
-    description = f"pointstamp: {name_of(build)}, {workers} worker{plural}"
     running = _named(work(job), description)
     if fused:
         fused_in = frames[0].mapInArrow(running, struct, barrier=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
-from pointstamp.spark.session import context_of, count_slots, session
+from pointstamp.spark.session import check_allocation, context_of, count_slots, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -175,6 +175,7 @@ def _check(spark: SparkSession, workers: int) -> None:
             "report to that; this session is one of Spark Connect: run a dataflow with "
             "pointstamp.spark.run, which works there, or serve from a program of the cluster"
         )
+    check_allocation(spark)
     slots = count_slots(spark)
     if slots is not None and slots <= workers:
         master = spark.conf.get("spark.master", None) or ""

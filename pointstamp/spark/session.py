@@ -2,9 +2,9 @@
 
 The workers of a dataflow are the tasks of one barrier stage, which Spark starts
 together or not at all: there must be a slot for each. `session` gives the active
-session, or starts one on this machine with slots enough; `check_slots` says
-before a job starts that it cannot (Spark says so late, and the scheduler of 4.3
-does not always survive it).
+session, or starts one on this machine with slots enough; `check_slots` and
+`check_allocation` say before a job starts that it cannot (Spark says so late, and the
+scheduler of 4.3 does not always survive it).
 
 Only public API and configuration are used, which a Spark Connect session has too.
 """
@@ -249,6 +249,38 @@ def check_slots(spark: SparkSession, workers: int) -> None:
         raise SparkSetupError(
             f"{workers} workers need {workers} slots at once, and the Spark session with master "
             f"{master} has {slots}: ask for at most {slots} workers, or {remedy}"
+        )
+
+
+def check_allocation(spark: SparkSession) -> None:
+    """Refuse a barrier stage where executors come and go as Spark sees fit.
+
+    Spark refuses it as well (`SPARK-24942`), behind the stages that pack the inputs. On
+    `local[n]` there are no executors, and the setting means nothing.
+
+    Raises
+    ------
+    SparkSetupError
+        With the setting that has it so.
+
+    Examples
+    --------
+    >>> class Session:
+    ...     conf = {"spark.master": "yarn", "spark.dynamicAllocation.enabled": "true"}
+    >>> check_allocation(Session)
+    Traceback (most recent call last):
+    ...
+    pointstamp.errors.SparkSetupError: workers run as tasks of a barrier stage, which Spark does \
+not allow with dynamic allocation, and spark.dynamicAllocation.enabled is true: start the session \
+with spark.dynamicAllocation.enabled=false, spark.executor.instances and spark.executor.cores
+    """
+    is_dynamic = (spark.conf.get("spark.dynamicAllocation.enabled", None) or "").lower() == "true"
+    if is_dynamic and not re.match(r"local($|\[)", spark.conf.get("spark.master", None) or ""):
+        raise SparkSetupError(
+            "workers run as tasks of a barrier stage, which Spark does not allow with dynamic "
+            "allocation, and spark.dynamicAllocation.enabled is true: start the session with "
+            "spark.dynamicAllocation.enabled=false, spark.executor.instances and "
+            "spark.executor.cores"
         )
 
 

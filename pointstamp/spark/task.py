@@ -35,7 +35,9 @@ from pointstamp.runtime.run_options import memory_budget
 from pointstamp.runtime.worker import Worker
 from pointstamp.spark import bridge, packed_batches
 from pointstamp.spark.dry_build import check_result
+from pointstamp.spark.given_up import ended_when_given_up
 from pointstamp.spark.packed_batches import PackedBatch
+from pointstamp.spark.run_counts import Tally, WorkerCounts
 
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
@@ -77,6 +79,7 @@ class Job:
     spill_directory: str | None = None
     connections: str = tcp.PER_WORKER
     """What has a connection to each other one of its kind: "worker" or "machine"."""
+    description: str = "pointstamp"
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
@@ -86,11 +89,27 @@ def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
         from pyspark import BarrierTaskContext
 
         context = BarrierTaskContext.get()
-        with controlled(job.control, context.partitionId()) as control:
+        with (
+            controlled(job.control, context.partitionId()) as control,
+            ended_when_given_up(context, control),
+        ):
             communicator = rendezvous(
                 context, job.secret, control, job.certificates, job.connections
             )
-            yield from run_task(job, communicator, rows, control)
+            tally = Tally()
+            yield from run_task(job, communicator, rows, control, tally)
+            if control is not None:
+                control.send(
+                    WorkerCounts(
+                        *(
+                            job.description,
+                            context.stageId(),
+                            context.taskAttemptId(),
+                            communicator.peers,
+                        ),
+                        *(tally.records_in, tally.records_out, tally.steps, tally.sent_bytes),
+                    )
+                )
 
     return task
 
@@ -116,9 +135,15 @@ def controlled(
 
 
 def run_task(
-    job: Job, communicator: Communicator, rows: Rows, control: ControlClient | None = None
+    job: Job,
+    communicator: Communicator,
+    rows: Rows,
+    control: ControlClient | None = None,
+    tally: Tally | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The life of a worker: its results in rows, and a goodbye, or why it failed.
+
+    What it counts is in `tally` at the end.
 
     When the rest is not asked for, and the generator is closed, the peers end too: they could
     not without this worker.
@@ -126,7 +151,7 @@ def run_task(
     index = communicator.index
     arrivals = packed_batches.of_one(rows, index) if job.fused else packed_batches.unpack(rows)
     with reporting(communicator, control):
-        for batch in packed_batches.resized(run(job, communicator, arrivals)):
+        for batch in packed_batches.resized(run(job, communicator, arrivals, tally or Tally())):
             yield batch if job.fused else packed_batches.pack(PackedBatch(index, 0, batch))
 
 
@@ -222,7 +247,9 @@ def _meet(
     return found
 
 
-def run(job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch]) -> Iterator[Any]:
+def run(
+    job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch], tally: Tally
+) -> Iterator[Any]:
     """The results of the dataflow on this worker, as batches of the job's schema."""
     results: deque[Any] = deque()
     with ExitStack() as stack:
@@ -241,10 +268,15 @@ def run(job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch]) -
 
         def feed(packed: PackedBatch) -> None:
             handle, _ = inputs[packed.input]
+            tally.arrived(job.inputs[packed.input], packed.batch.num_rows)
             handle.send_batch(packed.batch)
 
         for batch in bridge.run(worker, arrivals, feed, results, probe):
-            yield conform(batch, job.schema)
+            conforming = conform(batch, job.schema)
+            tally.records_out += conforming.num_rows
+            yield conforming
+        tally.steps = worker.n_steps
+        tally.sent_bytes = getattr(communicator, "n_sent_bytes", 0)
 
 
 def _built(job: Job, scope: Scope, streams: Sequence[Stream[Any]]) -> Stream[Any]:

@@ -9,12 +9,14 @@ import select
 import socket
 import threading
 
+import numpy as np
 import pytest
 
 from pointstamp.communication import mesh, segment
 from pointstamp.communication.framing import FrameKind, frame
 from pointstamp.communication.mesh import MeshCommunicator
 from pointstamp.communication.segment import Segment
+from pointstamp.containers.arrays import Arrays
 from pointstamp.errors import CommunicationError, PeerFailedError, PeerLostError
 
 LARGE = bytes(8 << 20)
@@ -135,6 +137,29 @@ def test_what_the_queue_holds_is_counted_right(ends):
         assert link.n_unsent == sum(map(len, link.unsent))
     assert link.n_unsent > 0
     assert link.is_blocked
+
+
+@pytest.mark.parametrize(
+    ("batch", "n_bytes"),
+    [
+        ([1, 2, 3], 1),
+        ([bytes(50_000)], 50_000),
+        ([LARGE], len(LARGE)),
+        (Arrays(n=np.arange(10)), 80),
+        (Arrays(n=np.arange(100_000)), 800_000),
+    ],
+)
+def test_the_bytes_of_messages_to_peers_are_counted(ends, batch, n_bytes):
+    zero, one = ends
+    channel = zero.channel()
+    assert zero.n_sent_bytes == 0
+    channel.send(1, 7, batch)
+    assert n_bytes <= zero.n_sent_bytes < n_bytes + 500  # what describes them is little
+    once = zero.n_sent_bytes
+    channel.send(1, 7, batch)
+    assert zero.n_sent_bytes == 2 * once
+    channel.send(0, 7, batch)  # to itself
+    assert (zero.n_sent_bytes, one.n_sent_bytes) == (2 * once, 0)
 
 
 def test_a_message_to_oneself_is_not_encoded(ends):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import socket
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +47,10 @@ SETTINGS = {
     "spark.stage.maxConsecutiveAttempts": 2,
     # An executor that died is back in seconds; Spark would look again only after 15.
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    # Everything here is as right where tasks are run twice.
+    "spark.speculation": "true",
+    # Of a task that is cancelled Spark kills the Python, later; what ends here, ends by itself.
+    "spark.python.task.killTimeout": "10min",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": PORT,
@@ -253,10 +259,13 @@ def fail(spark: Any) -> None:
     pointstamp.spark.run(build, {"numbers": spark.range(1000)}, "id long", SLOTS).collect()
 
 
-def survive(spark: Any, folder: str, generation: int) -> tuple[list[int], Counter[int]]:
+def survive(
+    spark: Any, folder: str, generation: int, *, always: bool = False
+) -> tuple[list[int], Counter[int]]:
     """What comes out where worker 1 kills itself once, and how often each worker began.
 
-    Or it kills its parent's parent, which is the executor that it is a task of.
+    Or it kills its parent's parent, which is the executor that it is a task of; or it does so
+    whenever it begins.
     """
 
     def build(scope: Any, numbers: Any) -> Any:
@@ -275,7 +284,7 @@ def survive(spark: Any, folder: str, generation: int) -> tuple[list[int], Counte
         def kill_once(batch: Any) -> Any:
             if index == 1:
                 try:
-                    Path(folder, "killed").touch(exist_ok=False)
+                    Path(folder, "killed").touch(exist_ok=always)
                 except FileExistsError:
                     return batch
                 os.kill(victim(os.getpid(), generation), signal.SIGKILL)
@@ -290,6 +299,132 @@ def survive(spark: Any, folder: str, generation: int) -> tuple[list[int], Counte
     rows = pointstamp.spark.run(build, inputs, "id long", SLOTS, check=False).collect()
     attempts = Counter(int(path.name[7]) for path in Path(folder).glob("worker *"))
     return sorted(row.id for row in rows), attempts
+
+
+def survive_always(spark: Any, folder: str) -> None:
+    survive(spark, folder, 0, always=True)
+
+
+def repeat_a_slow_task(spark: Any, folder: str) -> tuple[list[int], Counter[int], bool]:
+    """What comes out where a task that reads is slow until it is run again, and is then.
+
+    Likewise how often each worker began, and whether the task was.
+    """
+
+    def slow(batches: Any) -> Any:
+        import time
+        from pathlib import Path
+
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context.partitionId() == 2:
+            again, until = Path(folder, "again"), time.monotonic() + 120
+            if context.attemptNumber():
+                again.touch()
+            while not again.exists() and time.monotonic() < until:
+                time.sleep(0.02)
+        yield from batches
+
+    def build(scope: Any, numbers: Any) -> Any:
+        import time
+        from pathlib import Path
+
+        from pyspark import BarrierTaskContext
+
+        def dawdle(batch: Any) -> Any:
+            time.sleep(1 if index == 1 else 0)
+            return batch
+
+        index = scope.index
+        attempt = BarrierTaskContext.get().taskAttemptId()
+        Path(folder, f"worker {index}, attempt {attempt}").touch()
+        return numbers.exchange("id").map_batches(dawdle)
+
+    inputs = {"numbers": spark.range(0, 1000, 1, 3).mapInArrow(slow, "id long")}
+    rows = pointstamp.spark.run(build, inputs, "id long", SLOTS, check=False).collect()
+    attempts = Counter(int(path.name[7]) for path in Path(folder).glob("worker *"))
+    return sorted(row.id for row in rows), attempts, Path(folder, "again").exists()
+
+
+def cancel(spark: Any, folder: str, how: str) -> tuple[str, int, float]:
+    """What an action raises that is cancelled while a worker computes and all others wait for it.
+
+    And how many workers began it, and how long after all their processes have ended.
+    """
+
+    def build(scope: Any, numbers: Any) -> Any:
+        import os
+        import time
+        from pathlib import Path
+
+        def compute(batch: Any) -> Any:
+            Path(folder, "computes").touch()
+            while not Path(folder, "stop").exists():
+                time.sleep(0.01)
+            return batch
+
+        Path(folder, f"pid {os.getpid()}").touch()
+        stream = numbers.exchange("id")
+        return stream.map_batches(compute if scope.index == 0 else lambda batch: batch)
+
+    def act() -> None:
+        if how == "group":
+            spark.sparkContext.setJobGroup("mine", "to be cancelled")
+        elif how == "tag":
+            spark.sparkContext.addJobTag("mine")
+        elif how == "interrupt":
+            spark.addTag("mine")
+        frame = pointstamp.spark.run(build, inputs, "id long", SLOTS, check=False)
+        try:
+            frame.collect()
+        except Exception as error:  # noqa: BLE001  (whichever it is)
+            raised.append(f"{type(error).__name__}: {error}")
+
+    def pids() -> list[str]:
+        return [path.name.removeprefix("pid ") for path in Path(folder).glob("pid *")]
+
+    inputs = {"numbers": spark.range(0, 1000, 1, 3)}
+    raised: list[str] = []
+    acting = threading.Thread(target=act, name="acting")
+    acting.start()
+    while len(pids()) < SLOTS or not Path(folder, "computes").exists():
+        assert acting.is_alive(), raised
+        time.sleep(0.01)
+    began = time.monotonic()
+    if how == "all":
+        spark.sparkContext.cancelAllJobs()
+    elif how == "group":
+        spark.sparkContext.cancelJobGroup("mine")
+    elif how == "tag":
+        spark.sparkContext.cancelJobsWithTag("mine")
+    else:
+        spark.interruptTag("mine")
+    acting.join()
+    while how != "interrupt" and any(_is_running(pid) for pid in pids()):
+        if time.monotonic() - began > 60:
+            break
+        time.sleep(0.01)
+    seconds = time.monotonic() - began
+    Path(folder, "stop").touch()
+    return raised[0], len(pids()), seconds
+
+
+def _is_running(pid: str) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except OSError:
+        return False
+    return state != "Z"  # one that has ended, which its parent has not looked at yet
+
+
+def run_a_barrier(spark: Any) -> None:
+    """What Spark says of a barrier stage, before any task of it."""
+
+    def task(batches: Any) -> Any:
+        yield from batches
+
+    spark.range(2).mapInArrow(task, "id long", barrier=True).collect()
 
 
 def serve(spark: Any, folder: str) -> tuple[list[int], int]:
@@ -412,6 +547,62 @@ def test_after_a_death_all_runs_again_and_the_output_comes_once(
     numbers, attempts = classic.call(survive, str(tmp_path), generation)
     assert numbers == list(range(1000))
     assert attempts == dict.fromkeys(range(SLOTS), 2)
+
+
+def test_a_worker_that_dies_each_time_is_named(classic: Program, tmp_path: Path) -> None:
+    classic.call(install_on_executors)
+    with pytest.raises(Raised, match="WorkerError: worker 1 went away without a word"):
+        classic.call(survive_always, str(tmp_path))
+    assert Counter(path.name[7] for path in tmp_path.glob("worker *"))["1"] == 2
+
+
+def test_a_task_that_spark_runs_twice_gives_its_records_once(
+    ready: Program, tmp_path: Path
+) -> None:
+    numbers, attempts, was_repeated = ready.call(repeat_a_slow_task, str(tmp_path))
+    assert was_repeated
+    assert numbers == list(range(1000))
+    assert attempts == dict.fromkeys(range(SLOTS), 1)  # workers are not
+
+
+@pytest.mark.parametrize("how", ["all", "group", "tag"])
+def test_workers_of_a_job_that_is_cancelled_end(classic: Program, how: str, tmp_path: Path) -> None:
+    classic.call(install_on_executors)
+    _check_cancelled(classic, how, tmp_path)
+
+
+def test_a_job_that_is_interrupted_through_spark_connect_is_said_to_be(
+    connect: Program | None, tmp_path: Path
+) -> None:
+    if connect is None:
+        pytest.skip("Spark Connect needs grpcio, which is not installed")
+    connect.call(install_on_executors)
+    _check_cancelled(connect, "interrupt", tmp_path)
+
+
+def _check_cancelled(driver: Program, how: str, folder: Path) -> None:
+    said, n_began, seconds = driver.call(cancel, str(folder), how)
+    assert said.startswith("JobCancelledError: the Spark job was cancelled: ")
+    assert n_began == SLOTS
+    assert seconds < 20  # one, on a machine with nothing else to do
+    assert driver.call(count, 10, SLOTS) == 10  # all slots are free again
+
+
+def test_dynamic_allocation_is_refused_before_anything_starts(
+    machines: Cluster, quick_to_start: str
+) -> None:
+    settings = {
+        **{key: value for key, value in SETTINGS.items() if "connect" not in key},
+        "spark.plugins": "",
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.initialExecutors": 0,
+        "spark.driver.defaultJavaOptions": f"'{quick_to_start}'",
+    }
+    with program(machines.environment, machines.master, settings) as running:
+        with pytest.raises(Raised, match=r"SparkSetupError: .* spark.dynamicAllocation.enabled="):
+            running.call(count, 10, SLOTS)
+        with pytest.raises(Raised, match=r"SPARK-24942|BARRIER.*DYNAMIC_ALLOCATION"):
+            running.call(run_a_barrier)
 
 
 def test_a_service_runs_on_tasks_of_a_cluster(classic: Program, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pointstamp.communication.explanations import explain_program
 from pointstamp.errors import (
     BuildError,
     ColumnError,
+    JobCancelledError,
     SchemaError,
     SparkSetupError,
     UsageError,
@@ -380,6 +381,53 @@ def test_jobs_and_plans_say_what_runs(spark, capsys):
     plan = capsys.readouterr().out
     for name in ("input 0", "by_id, 2 workers", "results"):
         assert f"MapInArrow pointstamp: {name}(" in plan
+
+
+def test_what_a_run_counted_is_logged(spark, caplog):
+    caplog.set_level("INFO", "pointstamp.spark")
+    run(by_id, {"records": spark.range(0, 10_000, 1, 4)}, "id long").toArrow()
+    until = time.monotonic() + 20
+    while not caplog.records and time.monotonic() < until:
+        time.sleep(0.01)  # it comes by a connection of its own
+    [said] = [record.getMessage() for record in caplog.records]
+    found = re.fullmatch(
+        r"pointstamp: by_id, 2 workers: 10,000 records in \(10,000 records\), 10,000 out; "
+        r"([\d,]+) bytes exchanged; at most ([\d,]+) steps of a worker",
+        said,
+    )
+    assert found is not None, said
+    # Half of the records have eight bytes each that go to the other worker.
+    assert 35_000 < int(found[1].replace(",", "")) < 100_000
+    assert int(found[2].replace(",", "")) > 1
+
+
+def test_a_job_that_is_cancelled_is_said_to_be(spark, tmp_path):
+    """And what computes in its workers ends."""
+    began = tmp_path / "began"
+
+    def build(scope, records):
+        def compute(batch):
+            while True:
+                began.touch()
+                time.sleep(0.01)
+
+        return records.map_batches(compute)
+
+    frame = run(build, {"records": spark.range(0, 100, 1, 4)}, "id long")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(frame.toArrow)
+        while not began.exists():
+            assert not running.done()
+            time.sleep(0.01)
+        spark.sparkContext.cancelAllJobs()
+        with pytest.raises(JobCancelledError, match=r"Spark job was cancelled: Job .* all jobs"):
+            running.result()
+    until = time.monotonic() + 20
+    servers = [each.server for each in driver_control._controls.values()]
+    while any(server.workers() for server in servers) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not any(server.workers() for server in servers)
+    assert run(same, {"records": spark.range(3)}, "id long").count() == 3
 
 
 def test_a_task_that_dies_fails_the_job(spark):

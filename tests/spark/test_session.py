@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pointstamp.errors import SparkSetupError, UsageError
-from pointstamp.spark.session import check_slots, count_slots, session
+from pointstamp.spark.session import check_allocation, check_slots, count_slots, session
 
 
 class Told:
@@ -42,6 +42,24 @@ def test_too_few_slots_say_how_many_and_what_to_set():
         check_slots(Told(master="yarn", executor_instances="1", executor_cores="2"), 3)
     check_slots(Told(master="local[3]"), 3)
     check_slots(Told(master="spark://host:7077"), 300)
+
+
+@pytest.mark.parametrize("master", ["yarn", "spark://host:7077", "local-cluster[2, 3, 1024]"])
+def test_executors_that_come_and_go_are_refused(master):
+    settings = {"spark.master": master, "spark.dynamicAllocation.enabled": "TRUE"}
+    told = Told()
+    told.conf = settings
+    with pytest.raises(SparkSetupError, match=r"with spark\.dynamicAllocation\.enabled=false"):
+        check_allocation(told)
+    settings["spark.dynamicAllocation.enabled"] = "false"
+    check_allocation(told)
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*]"])
+def test_on_this_machine_dynamic_allocation_means_nothing(master):
+    told = Told()
+    told.conf = {"spark.master": master, "spark.dynamicAllocation.enabled": "true"}
+    check_allocation(told)
 
 
 def test_a_number_of_workers_is_positive():

@@ -1,0 +1,87 @@
+"""Ends a worker whose task Spark has given up: its Python would compute on, for nothing.
+
+When a job is cancelled, Spark asks the Java of a task to end, and Java waits for Python, which is
+not asked. Some four seconds later it has the process killed (`spark.python.task.killTimeout`). So
+the driver sends word that an action has failed to the tasks of that action, which know it by a
+property of their job. A worker that gets it is interrupted as by Ctrl-C; one that does not heed
+that, as it is in a long computation of compiled code, is ended.
+
+Jobs of Spark Connect have no properties that a client can set: there it stays with what Spark does.
+To watch the connection to Java for its end was tried, and ended no worker of such a job.
+
+Source: how `PythonRunner` of Spark 4 kills tasks.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import TaskContext
+
+    from pointstamp.communication.control import ControlClient
+
+ACTION = "pointstamp.action"
+"""The property of a thread's jobs that has the name of the action they are of."""
+
+HEED_S = 0.5
+"""How long a worker may take to end once it is interrupted."""
+
+
+@dataclass(frozen=True)
+class ActionFailed:
+    """A message: the action of this name has failed, and its tasks are to end."""
+
+    action: str
+
+
+@contextmanager
+def ended_when_given_up(context: TaskContext, control: ControlClient | None) -> Iterator[None]:
+    """Interrupt what runs inside, in the main thread, once Spark has given up its task."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # a task of a test: only main threads can be interrupted
+        return
+    interrupt = _Interrupt()
+    action = context.getLocalProperty(ACTION)
+    if control is not None and action is not None:
+
+        def failed(_: Any, message: ActionFailed) -> None:
+            if message.action == action:
+                interrupt()
+
+        control.handle(ActionFailed, failed)
+    try:
+        yield
+    finally:
+        interrupt.forget()
+
+
+class _Interrupt:
+    """Interrupts the main thread, and ends the process if it does not heed that; once at most."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._end = threading.Timer(HEED_S, os._exit, [1])
+        self._end.daemon = True
+
+    def __call__(self) -> None:
+        with self._lock:
+            if not self._is_over:
+                self._is_over = True
+                self._end.start()
+                main = threading.main_thread().ident
+                assert main is not None  # it has begun
+                signal.pthread_kill(main, signal.SIGINT)
+
+    def forget(self) -> None:
+        """The worker has ended."""
+        with self._lock:
+            self._is_over = True
+            self._end.cancel()
