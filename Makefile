@@ -19,6 +19,9 @@ EDGES ?=
 WORKERS ?= 2
 RUN_ARGS ?=
 
+# Where `make pipeline` has its project; a folder that it removes at its end, if not given.
+PIPELINE ?=
+
 # Passed to pytest by `make test` and `make soak`. Five processes, which begin with the largest
 # groups: the tests that share a Spark session, those of a cluster, those that start a session
 # each. On two cores, as tests wait for half of their time.
@@ -29,10 +32,11 @@ PYTEST_ARGS ?= -n 5 --dist loadgroup
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check spark test bounds soak bench bench-spark wheels changelog lock clean
+.PHONY: help setup run pipeline check spark test bounds soak bench bench-spark wheels changelog lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
+	@echo "make pipeline  run a declarative pipeline of Spark (PIPELINE=folder)"
 	@echo "make test   run the tests"
 	@echo "make check  format, lint, types, layers"
 	@echo "make bounds  test the kernels with checks of every index compiled in"
@@ -60,6 +64,9 @@ $(COMPILED): $(STAMP) $(SOURCES)
 run: $(STAMP) $(COMPILED)
 	$(if $(EDGES),,$(BIN)/python examples/import_graph.py $(VENV)/imports.csv)
 	$(BIN)/pointstamp motifs '$(PATTERN)' $(if $(EDGES),'$(EDGES)',$(VENV)/imports.csv) --on spark --workers $(WORKERS) $(RUN_ARGS)
+
+pipeline: $(STAMP) $(COMPILED)
+	$(BIN)/python examples/pipeline/run.py $(PIPELINE)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -204,6 +204,12 @@ class EpochRuns:
         """Whether nothing was run yet."""
         return self._manifest is None
 
+    @property
+    def last(self) -> str | None:
+        """The name of the last run; None if it had none, or nothing was run yet."""
+        name: str | None = self._said.get("name")
+        return name
+
     def committed(self, name: str | None) -> CommittedRun | None:
         """The run of a name, which counts already; None if there is none.
 
@@ -234,12 +240,7 @@ class EpochRuns:
         UsageError
             If one is of upserts, or a clock.
         """
-        others = ", ".join(map(repr, {**spec.upserts, **spec.clocks}))
-        if others:
-            raise UsageError(
-                f"the input {others} is of upserts, or a clock, which only services have: give "
-                "rows that come and go, by a change data feed or with diffs"
-            )
+        check_inputs(spec)
         before = {name: str(schema) for name, schema in self.schemas.items()}
         now = {name: str(schema) for name, schema in spec.collections.items()}
         if before not in ({}, now):
@@ -279,6 +280,16 @@ class EpochRuns:
         except CheckpointError as error:
             LOGGER.warning("%r is not pruned, and is by the next run: %s", self.checkpoint, error)
         return _committed(manifest)
+
+
+def check_inputs(spec: ServiceSpec) -> None:
+    """Raise `UsageError` if an input is of upserts, or a clock."""
+    others = ", ".join(map(repr, {**spec.upserts, **spec.clocks}))
+    if others:
+        raise UsageError(
+            f"the input {others} is of upserts, or a clock, which only services have: give "
+            "rows that come and go, by a change data feed or with diffs"
+        )
 
 
 def stored_changes(checkpoint: Checkpoint, staged: Iterable[Staged]) -> Iterator[pa.RecordBatch]:

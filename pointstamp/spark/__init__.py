@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark.installation import install_on_executors
+from pointstamp.spark.known_schemas import with_schema
 from pointstamp.spark.maintain import maintain
+from pointstamp.spark.maintain_stream import maintain_stream
 from pointstamp.spark.run import run
 from pointstamp.spark.serve import serve
 from pointstamp.spark.session import is_active, session
@@ -23,9 +25,11 @@ __all__ = [
     "install_on_executors",
     "is_active",
     "maintain",
+    "maintain_stream",
     "run",
     "serve",
     "session",
+    "with_schema",
 ]
 
 

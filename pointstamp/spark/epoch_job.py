@@ -13,12 +13,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.input_log import Staged
 from pointstamp.collections.schema import Schema, schema_of
-from pointstamp.collections.upserts import CHANGE_TYPE, TIMESTAMP
+from pointstamp.collections.upserts import TIMESTAMP
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import WorkerConfig
 from pointstamp.communication.tls import Certificates
@@ -40,12 +39,12 @@ from pointstamp.spark import packed_batches
 from pointstamp.spark.driver_control import worker_config
 from pointstamp.spark.failures import error_of, remember
 from pointstamp.spark.feed_forms import (
-    OF_COMMITS,
     Append,
-    ChangeFeed,
     FeedForm,
-    Signed,
+    change_column,
     form_of,
+    given_schemas,
+    table_columns,
 )
 from pointstamp.spark.run import arriving
 from pointstamp.spark.task import controlled, rendezvous, reporting
@@ -120,7 +119,7 @@ class EpochJob:
     def _form(self, name: str, frame: DataFrame, form: str, diff: str | None) -> FeedForm:
         """The form of what an input is given: whole tables are rows that are added."""
         found = form_of(form, f"input {name!r}", diff=diff)
-        needed = _of_form(found)
+        needed = change_column(found)
         if needed is None or needed in frame.columns:
             return found
         if self.runs.is_first:
@@ -137,34 +136,12 @@ class EpochJob:
         """Of all inputs; one of which nothing has changed may be left out after the first run."""
         before = self.runs.schemas
         if collections is not None:
-            given = {name: schema_of(schema) for name, schema in collections.items()}
-            lacking = [name for name in changes if name not in given]
-            if lacking:
-                raise UsageError(
-                    f"collections= has no schema of the input {lacking[0]!r}; it has "
-                    f"{', '.join(map(repr, given)) or 'none'}"
-                )
-            return given
+            return given_schemas(collections, changes)
         found = {
-            name: schema_of(_of_table(self._forms[name], frame.schema))
+            name: schema_of(table_columns(self._forms[name], frame.schema))
             for name, frame in changes.items()
         }
         return {**before, **with_schemas(found, before)}
-
-
-def _of_form(form: FeedForm) -> str | None:
-    """The column that says what becomes of a row; None where each is added."""
-    if isinstance(form, Signed):
-        return form.diff
-    return CHANGE_TYPE if isinstance(form, ChangeFeed) else None
-
-
-def _of_table(form: FeedForm, given: StructType) -> StructType:
-    """The columns of a collection, of those in which its changes are."""
-    own = [field for field in given if field.name != _of_form(form)]
-    if isinstance(form, ChangeFeed):
-        own = [field for field in own if not field.name.startswith(OF_COMMITS)]
-    return StructType(own)
 
 
 @dataclass(frozen=True)

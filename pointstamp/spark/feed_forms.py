@@ -125,6 +125,33 @@ def form_of(form: Any, where: str, *, diff: str | None) -> FeedForm:
     return Append() if form == "append" else ChangeFeed()
 
 
+def change_column(form: FeedForm) -> str | None:
+    """The column that says what becomes of a row; None where each is added."""
+    if isinstance(form, Signed):
+        return form.diff
+    return CHANGE_TYPE if isinstance(form, ChangeFeed) else None
+
+
+def table_columns(form: FeedForm, given: StructType) -> StructType:
+    """The columns of a collection, of those in which its changes are."""
+    own = [field for field in given if field.name != change_column(form)]
+    if isinstance(form, ChangeFeed):
+        own = [field for field in own if not field.name.startswith(OF_COMMITS)]
+    return type(given)(own)
+
+
+def given_schemas(collections: Mapping[str, Any], inputs: Iterable[str]) -> dict[str, Schema]:
+    """What `collections=` says; `UsageError` if it says nothing of an input."""
+    given = {name: schema_of(schema) for name, schema in collections.items()}
+    lacking = [name for name in inputs if name not in given]
+    if lacking:
+        raise UsageError(
+            f"collections= has no schema of the input {lacking[0]!r}; it has "
+            f"{', '.join(map(repr, given)) or 'none'}"
+        )
+    return given
+
+
 def with_diffs(batch: pa.RecordBatch, diffs: pa.Array[Any], wire: pa.Schema) -> pa.RecordBatch:
     """The columns of the collection, and beside them diffs."""
     names = wire.names[:-1]

@@ -32,6 +32,8 @@ from pointstamp.graph.tables.vertex_ids import array_of_ids
 from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.spark.column_trees import aggregate_tree, is_column, tree_of
+from pointstamp.spark.known_schemas import known
+from pointstamp.spark.merging import column_of
 from pointstamp.spark.run import run
 from pointstamp.spark.sent_messages import sent_by
 
@@ -85,11 +87,16 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     def __init__(
         self, vertices: DataFrame, edges: DataFrame | None, *, workers: int | None
     ) -> None:
+        from pyspark.sql.types import StructType
+
         if edges is None:
             edges = vertices
             _check_columns(edges, [SOURCE, TARGET], "edges")
             ends = edges.selectExpr(f"{SOURCE} as {ID}")
             vertices = ends.union(edges.selectExpr(f"{TARGET} as {ID}")).distinct()
+            of_ids = {edges.schema[name].dataType for name in (SOURCE, TARGET)}
+            if len(of_ids) == 1:
+                vertices = known(vertices, StructType().add(ID, of_ids.pop()))
         _check_columns(vertices, [ID], "vertices")
         _check_columns(edges, [SOURCE, TARGET], "edges")
         _check_types(vertices, edges)
@@ -268,7 +275,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         )
         named = named_of(program, "edge", self._edges.columns)
         kept = [name for name in self._edges.columns if name in (SOURCE, TARGET, *named)]
-        edges = self._edges.select(*(f"`{name}`" for name in kept))
+        edges = _selected(self._edges, kept)
         of_vertices, of_edges = _arrow(self._vertices.schema), _arrow(edges.schema)
         arrow = program.schema_of(of_vertices, _arrow(self._edges.schema))
         try:
@@ -334,7 +341,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
                 f"{', '.join(map(repr, self._edges.columns))}"
             )
         needed = [SOURCE, TARGET, *([question.weight] if question.weight else [])]
-        edges = self._edges.select(*needed)
+        edges = _selected(self._edges, needed)
         schema = self._schema_of_answers(question)
         landmarks = self._ids(question.landmarks)
         return self._run(AnswerFlow(question, landmarks, _arrow(schema)), edges, schema)
@@ -398,6 +405,12 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
             return flow(scope, vertices, edges)
 
         return run(build, {"vertices": self._vertices, "edges": edges}, schema, self._workers)
+
+
+def _selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Some columns, which are known as those of `frame` are."""
+    struct = type(frame.schema)([frame.schema[name] for name in names])
+    return known(frame.select(*map(column_of, names)), struct)
 
 
 def _tree_of(given: Any) -> Any:

@@ -175,9 +175,9 @@ def run(
     from pointstamp.communication.tcp import check_connections
     from pointstamp.operators.building import name_of, takes_names
     from pointstamp.runtime.run_options import check_options, is_eager
-    from pointstamp.spark import packed_batches
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.given_inputs import inputs_by_name
+    from pointstamp.spark.known_schemas import struct_of
     from pointstamp.spark.task import Job, work
 
     inputs = inputs_by_name(build, inputs)
@@ -209,8 +209,8 @@ def run(
     # Without inputs, the stage still needs rows to come from somewhere: Spark leaves out what
     # it knows to be empty, but does not know that of what a function makes of nothing.
     frames = list(inputs.values()) or [spark.range(0)]
-    # Spark reads the schema here; nothing runs.
-    struct = frames[0].mapInArrow(_unpack(), schema).schema
+    # Spark reads a text that is not simple here; nothing runs.
+    struct = struct_of(schema)
     arrow_schema = to_arrow_schema(struct, timezone="UTC")
     control = worker_config(spark, certificates)
     plural = "" if workers == 1 else "s"
@@ -236,8 +236,7 @@ def run(
     if fused:
         fused_in = frames[0].mapInArrow(running, struct, barrier=True)
         return _remembered(fused_in, control, description)
-    leaving = arriving(frames, workers).mapInArrow(running, packed_batches.SCHEMA, barrier=True)
-    unpacked = leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
+    unpacked = leaving(arriving(frames, workers), running, workers, struct)
     return _remembered(unpacked, control, description)
 
 
@@ -257,6 +256,7 @@ def _checked(
     from pointstamp.containers.conform import conform
     from pointstamp.operators.building import name_of
     from pointstamp.spark.dry_build import InputStream, dry_build
+    from pointstamp.spark.known_schemas import struct_of
 
     schemas = {
         name: to_arrow_schema(frame.schema, timezone="UTC") for name, frame in inputs.items()
@@ -270,7 +270,7 @@ def _checked(
             )
         return inputs[stream.input].schema
     if isinstance(stream, InputStream):
-        struct = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+        struct = struct_of(schema)
         if isinstance(struct, StructType):
             nothing = pyarrow.RecordBatch.from_pylist([], schema=stream.schema)
             conform(nothing, to_arrow_schema(struct, timezone="UTC"))
@@ -282,13 +282,26 @@ def arriving(frames: Sequence[DataFrame], workers: int) -> DataFrame:
 
     Each has the number of its DataFrame as its input.
     """
-    from pointstamp.spark import packed_batches
-
+    packed = _packed()
     dealt = [
-        frame.mapInArrow(_distribute(number, workers), packed_batches.SCHEMA)
+        frame.mapInArrow(_distribute(number, workers), packed)
         for number, frame in enumerate(frames)
     ]
     return reduce(_union, dealt).repartitionById(workers, "worker")
+
+
+def leaving(arrived: DataFrame, task: MapInArrow, workers: int, struct: StructType) -> DataFrame:
+    """What the workers make of packed batches, which is packed batches too, as records."""
+    results = arrived.mapInArrow(task, _packed(), barrier=True)
+    return results.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
+
+
+def _packed() -> StructType:
+    """The columns of packed batches, which Spark is not asked to read."""
+    from pointstamp.spark import packed_batches
+    from pointstamp.spark.known_schemas import struct_of
+
+    return struct_of(packed_batches.SCHEMA)
 
 
 def _remembered(frame: DataFrame, control: WorkerConfig, description: str) -> DataFrame:

@@ -1,0 +1,152 @@
+"""Columns that are known without asking Spark, where a program may not ask.
+
+Through Spark Connect the columns of a DataFrame are an answer of the server, and so is the meaning
+of a text such as `"a long"`. Within the functions of a declarative pipeline (`pyspark.pipelines`)
+the server answers neither: the tables of the pipeline are not there yet. So what is said of columns
+travels with the DataFrame, and simple texts are read here.
+
+PySpark keeps the columns of a DataFrame of Spark Connect in an attribute of it once it has asked
+for them. That attribute is not public, and all that is used here that is not: `mapInArrow` has no
+argument for the columns that it reads.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.errors import SchemaError
+from pointstamp.spark.merging import column_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+_KEPT = "_cached_schema"
+"""The attribute of PySpark."""
+
+_COLUMN = re.compile(
+    r"\s*(?:`(?P<quoted>[^`]+)`|(?P<plain>[^\W\d]\w*))(?:\s*:\s*|\s+)(?P<type>[a-z_]+)"
+    r"\s*(?:\(\s*(?P<digits>\d+)\s*(?:,\s*(?P<scale>\d+)\s*)?\))?"
+    r"(?P<required>\s+not\s+null)?\s*(?:,|$)",
+    re.IGNORECASE,
+)
+
+
+def with_schema(frame: DataFrame, schema: str | StructType) -> DataFrame:
+    """`frame` with columns that are said, in place of asked for.
+
+    In a declarative pipeline it comes first: the functions that define tables may not ask for the
+    columns of other tables of the pipeline, which `run`, `graph` and `maintain_stream` need.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Of a table or a stream.
+    schema : str or StructType
+        The columns, which are selected by name and cast to these types. A text is read without
+        asking Spark where all types are such as `long`, `string` or `decimal(10, 2)`, which have
+        no other types inside.
+
+    Returns
+    -------
+    DataFrame
+        Lazy. If there is no such column, Spark says so when it analyzes the query.
+
+    Raises
+    ------
+    SchemaError
+        If the schema is none, or has no columns.
+
+    Examples
+    --------
+    ::
+
+        @dp.materialized_view
+        def triangles():
+            edges = pointstamp.spark.with_schema(spark.read.table("edges"), "src long, dst long")
+            graph = pointstamp.spark.graph(edges, workers=2)
+            return graph.find("(a)-[]->(b); (b)-[]->(c); (c)-[]->(a)").groupBy("a.id").count()
+    """
+    struct = struct_of(schema)
+    if not struct.fields:
+        raise SchemaError("a DataFrame has columns: with_schema is given none")
+    columns = (column_of(one.name).cast(one.dataType).alias(one.name) for one in struct)
+    return known(frame.select(*columns), struct)
+
+
+def known(frame: DataFrame, schema: StructType) -> DataFrame:
+    """`frame`, of which the columns are known, so that nothing asks the server for them."""
+    if hasattr(frame, _KEPT):
+        setattr(frame, _KEPT, schema)
+    return frame
+
+
+def struct_of(schema: str | StructType) -> StructType:
+    """Columns as Spark has them; a text that is not simple is read by Spark.
+
+    Raises `SchemaError` if there are none in it.
+    """
+    from pyspark.sql.types import StructType
+
+    found: Any = schema
+    if isinstance(schema, str):
+        found = _simple(schema) or StructType.fromDDL(schema)
+    if not isinstance(found, StructType):
+        raise SchemaError(
+            f"a schema is a text such as 'a long, b string', or a StructType, and not {schema!r}"
+        )
+    return found
+
+
+def _simple(text: str) -> StructType | None:
+    """Columns of types without others inside; None if the text is anything else.
+
+    >>> _simple("a long, `b c` decimal(10, 2) not null").simpleString()
+    'struct<a:bigint,b c:decimal(10,2)>'
+    >>> _simple("a long, `b c` decimal(10, 2) not null")["b c"].nullable
+    False
+    >>> _simple("a array<long>"), _simple("a"), _simple(" ")
+    (None, None, None)
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    fields, at = [], 0
+    while at < len(text):
+        found = _COLUMN.match(text, at)
+        kind = None if found is None else _type(found["type"], found["digits"], found["scale"])
+        if found is None or kind is None:
+            return None
+        name = found["quoted"] or found["plain"]
+        fields.append(StructField(name, kind, not found["required"]))
+        at = found.end()
+    return StructType(fields) if fields and not text.rstrip().endswith(",") else None
+
+
+def _type(name: str, digits: str | None, scale: str | None) -> DataType | None:
+    """A type of Spark by its name in SQL; None if it is not a simple one."""
+    from pyspark.sql import types
+
+    names: dict[str, Any] = {
+        "bigint": types.LongType,
+        "binary": types.BinaryType,
+        "boolean": types.BooleanType,
+        "byte": types.ByteType,
+        "date": types.DateType,
+        "double": types.DoubleType,
+        "float": types.FloatType,
+        "int": types.IntegerType,
+        "integer": types.IntegerType,
+        "long": types.LongType,
+        "real": types.FloatType,
+        "short": types.ShortType,
+        "smallint": types.ShortType,
+        "string": types.StringType,
+        "timestamp_ltz": types.TimestampType,
+        "timestamp_ntz": types.TimestampNTZType,
+        "tinyint": types.ByteType,
+    }
+    name = name.lower()
+    if name in ("decimal", "dec", "numeric"):
+        return types.DecimalType(int(digits or 10), int(scale or 0))
+    return names[name]() if name in names and digits is None else None
