@@ -613,7 +613,7 @@ class Worker:
             assert inner.subgraph is not None
             dataflow.scopes.append(inner.number)
             self._progress.install(inner.number, inner.subgraph)
-        dataflow.root = scope.subgraph
+        dataflow.root, dataflow.beside = scope.subgraph, scope.beside
         dataflow.lines = scope.structure()
         self._control.install(dataflow)
         self._activate(dataflow)
@@ -674,7 +674,7 @@ class Worker:
 
     def _retire(self, dataflow: InstalledDataflow) -> None:
         """Let go of a dataflow, be it that it is complete or dropped, and close what it began."""
-        dataflow.root = None
+        dataflow.root = dataflow.beside = None
         if dataflow.durable_state is not None and not dataflow.is_dropped:
             dataflow.durable_state.finish()
         with dataflow.closers:
