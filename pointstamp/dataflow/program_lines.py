@@ -1,13 +1,16 @@
-"""Lines of the program that operators were made at, noted where something is to show them.
+"""Lines of the program that operators are made at, noted where something is to show them.
 
-A program that is to be watched has them noted (`note_lines`); to look for one takes about a
-microsecond, so that others are built without.
+A worker whose environment has `lines` notes them; to look for one takes about a microsecond, so
+that programs that nothing watches are built without.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 """What is in there is no code of the program."""
@@ -15,18 +18,16 @@ PACKAGE = str(Path(__file__).resolve().parents[1])
 Lines = dict[tuple[int, int], str]
 """By scope and number of the operator: "file:line"."""
 
-_is_noted = False
 
+def noting_lines(main: Callable[..., Any]) -> Callable[..., Any]:
+    """The same program, whose worker notes where its operators are made."""
 
-def note_lines(is_noted: bool) -> None:
-    """Have what this process builds from now on note its lines, or not."""
-    global _is_noted
-    _is_noted = is_noted
+    @wraps(main)
+    def noting(worker: Any, *args: Any) -> Any:
+        worker.environment.lines = {}
+        return main(worker, *args)
 
-
-def new_lines() -> Lines | None:
-    """Where a worker notes them; None if it does not."""
-    return {} if _is_noted else None
+    return noting
 
 
 def line_of_program() -> str:

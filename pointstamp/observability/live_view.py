@@ -17,7 +17,7 @@ from pointstamp.errors import CommunicationError
 from pointstamp.observability.page_view import across_borders, histogram, skew
 from pointstamp.runtime.watched_program import ReadWorkers
 from pointstamp.runtime.watched_samples import EVERY_S as SAMPLED_EVERY_S
-from pointstamp.runtime.watched_samples import PARKED, PROGRAM, PROGRESS
+from pointstamp.runtime.watched_samples import BURST_S, PARKED, PROGRAM, PROGRESS
 
 EVERY_S = 0.9
 HISTORY = 600
@@ -52,7 +52,7 @@ class LiveView:
         self._former: dict[str, Any] = {}
         self._former_samples: dict[int, Counter[str]] = {}
         self._segments: dict[int, deque[Any]] = {}
-        self._latencies: deque[tuple[float, float]] = deque(maxlen=N_LATENCIES)
+        self._latencies: deque[Any] = deque(maxlen=N_LATENCIES)
         self._series: deque[tuple[float, float, float]] = deque(maxlen=HISTORY)
         self._memory: dict[int, int] = {}
 
@@ -117,7 +117,7 @@ class LiveView:
         shares = {each["worker"]: self._shares(each) for each in workers}
         operators = _operators(workers, shares)
         for each in workers:
-            self._latencies.extend((ended, took) for ended, took in each["latencies"])
+            self._latencies.extend(map(tuple, each["latencies"]))
             kept = self._segments.setdefault(each["worker"], deque(maxlen=8192))
             kept.extend(each["segments"])
         n_ended = max((each["n_ended"] for each in workers), default=0)
@@ -216,13 +216,14 @@ class LiveView:
     def _latency_view(
         self, at: float, epochs_per_s: float, workers: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        recent = [took for ended, took in self._latencies if ended > at - WINDOW_S]
+        recent = [each for each in self._latencies if each[0] > at - WINDOW_S]
         return {
-            **histogram(recent),
+            **histogram([took for _, took, _ in recent], [weight for _, _, weight in recent]),
             "rate": epochs_per_s,
-            "note": "of the last minute, sampled: epochs of integers between an input and a probe "
-            f"of the same worker, each {SAMPLED_EVERY_S * 1e3:.0f} ms, and in each step for 10 ms "
-            "in a second",
+            "note": "of the last minute, estimated from samples: epochs that are integers, from the "
+            "inputs to the probes of the same worker; short ones are looked at in each step for "
+            f"{BURST_S * 1e3:.0f} ms in a second, those of {2 * SAMPLED_EVERY_S * 1e3:.0f} ms and more each "
+            f"{SAMPLED_EVERY_S * 1e3:.0f} ms",
         }
 
     def _worker_view(

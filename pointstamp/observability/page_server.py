@@ -38,7 +38,10 @@ FILES = {
 }
 """What there is, by its path: nothing else of the disk can be asked for."""
 
-POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
+POLICY = (
+    "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
+    "frame-ancestors 'none'"
+)
 """Nothing is loaded from elsewhere, nor sent there."""
 
 MIN_TOKEN = 16

@@ -15,30 +15,39 @@ N_BARS = 40
 """Bars of a histogram."""
 
 
-def histogram(seconds: Sequence[float]) -> dict[str, Any]:
+def histogram(seconds: Sequence[float], weights: Sequence[float] | None = None) -> dict[str, Any]:
     """Latencies as bars whose widths grow by the same factor, with the median and p99.
+
+    Parameters
+    ----------
+    seconds : sequence of float
+    weights : sequence of float, optional
+        How many epochs each stands for.
 
     >>> found = histogram([0.001, 0.001, 0.1])
     >>> found["n"], found["p50"], sum(found["counts"])
-    (3, 0.001, 3)
+    (3, 0.001, 3.0)
+    >>> histogram([0.001, 0.1], [1, 9])["p50"]
+    0.1
     """
     values = np.asarray(seconds, np.float64)
     if not len(values):
         return {"n": 0, "edges": [], "counts": [], "p50": None, "p99": None, "most": None}
-    values = np.maximum(values, 1e-7)
-    low, high = float(values.min()) / 1.05, float(values.max()) * 1.05
-    edges = np.geomspace(low, high, N_BARS + 1)
-    counts, _ = np.histogram(values, edges)
+    sizes = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
+    order = np.argsort(values)
+    values, sizes = np.maximum(values[order], 1e-7), sizes[order]
+    edges = np.geomspace(values[0] / 1.05, values[-1] * 1.05, N_BARS + 1)
+    counts, _ = np.histogram(values, edges, weights=sizes)
     # The least latency that so many are not above: one that was measured.
-    ordered = np.sort(values)
-    p50, p99 = (float(ordered[int(np.ceil(q * len(ordered))) - 1]) for q in (0.5, 0.99))
+    upto = np.cumsum(sizes)
+    places = np.searchsorted(upto, np.array([0.5, 0.99]) * upto[-1] * (1 - 1e-12))
     return {
         "n": len(values),
         "edges": edges.tolist(),
         "counts": counts.tolist(),
-        "p50": p50,
-        "p99": p99,
-        "most": float(ordered[-1]),
+        "p50": float(values[places[0]]),
+        "p99": float(values[places[1]]),
+        "most": float(values[-1]),
     }
 
 

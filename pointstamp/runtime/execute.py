@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from pointstamp.communication.target import check_main, check_workers
 from pointstamp.dataflow.limits import LIMIT_BYTES
-from pointstamp.dataflow.program_lines import note_lines
+from pointstamp.dataflow.program_lines import noting_lines
 from pointstamp.runtime.dashboards import Dashboard, dashboard_open, dashboard_options
 from pointstamp.runtime.introspection import listening
 from pointstamp.runtime.run_options import check_options
@@ -116,10 +116,9 @@ def execute(
     def target(communicator: Communicator) -> Result:
         from pointstamp.runtime.run_worker import run_worker
 
-        note_lines(page is not None)
         return run_worker(
             communicator,
-            main,
+            main if page is None else noting_lines(main),
             *args,
             progress=progress,
             accumulate=accumulate,

@@ -6,11 +6,12 @@ of the program, or that it is parked. A worker that is at work in Python lets an
 within 5 ms (`sys.getswitchinterval`); in a long call of compiled code it is seen at its end.
 
 Epochs are sampled, too. An input's times and those of the probes are read in the worker's own
-steps, for `BURST_S` in each second at most and until `BURST_EPOCHS` have ended; and by the thread
-all the time, which is enough for those that last longer than `EVERY_S`.
+steps, for `BURST_S` in each second at most and until `BURST_EPOCHS` have ended: short epochs are
+measured there, and each stands for as many as there are in the rest of that second. The thread's
+looks measure those that last longer than two of them.
 
 The thread ends when nothing has asked for a while, and with the last worker. Nothing here changes
-what a worker does, but that it does not park during a burst.
+what a worker does.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 EVERY_S = 0.01
 IDLE_S = 10.0
 """Without a question for so long, the thread ends."""
-BURST_S = 0.01
+BURST_S = 0.02
 BURST_EVERY_S = 1.0
 BURST_EPOCHS = 200
 N_SEGMENTS = 4096
@@ -69,12 +70,13 @@ class WorkerSamples:
         self.n_samples: Counter[str] = Counter()
         self.lines: Counter[tuple[str, str]] = Counter()
         self.segments: deque[Segment] = deque(maxlen=N_SEGMENTS)
-        self.latencies: deque[tuple[float, float]] = deque(maxlen=N_LATENCIES)
-        """(when it ended, seconds), of epochs that were seen to begin and to end."""
+        self.latencies: deque[tuple[float, float, float]] = deque(maxlen=N_LATENCIES)
+        """(when it ended, seconds, how many it stands for) of those seen to begin and to end."""
         self.n_ended = 0
         self._thread = thread
         self._known: dict[int, tuple[list[WatchedScope], list[tuple[str, Operator]]]] = {}
-        self._epochs: dict[int, _EpochSamples] = {}
+        self._epochs: dict[int, _EpochTracker] = {}
+        self._in_bursts: list[_EpochTracker] = []
         self._burst_ends_s = 0.0
         self._next_burst_s = 0.0
 
@@ -90,36 +92,71 @@ class WorkerSamples:
         else:
             began = self.segments[-1][1] if self.segments else now - EVERY_S
             self.segments.append((max(began, now - 0.5), now, what))
+        if self._burst_ends_s and now >= self._burst_ends_s:
+            self.end_burst(worker)
+            self._take_bursts()
+            self._burst_ends_s = 0.0
         if now >= self._next_burst_s:
             self._next_burst_s = now + BURST_EVERY_S
-            self._burst_ends_s = time.time() + BURST_S
-            reference = weakref.ref(self)
-            worker.environment.defer(lambda: _burst(reference))
-        else:
-            self.look_at_epochs(worker)
+            self._begin_burst(worker)
+        self._look_at_epochs(worker, now)
 
-    def look_at_epochs(self, worker: Worker) -> int:
-        """Note which epochs have begun and ended; how many were seen to end."""
-        now, n = time.time(), 0
+    def _look_at_epochs(self, worker: Worker, now: float) -> None:
+        """Note which epochs have begun and ended since the last look of the thread."""
         for dataflow in list(worker._dataflows.values()):
-            samples = self._epochs.get(dataflow.number)
-            if samples is None:
-                probes = [o for _, o in self.operators(worker, dataflow) if o.role == "probe"]
-                samples = self._epochs[dataflow.number] = _EpochSamples(dataflow, probes)
-            n += samples.look(now, self.latencies)
+            tracker = self._epochs.get(dataflow.number)
+            if tracker is None:
+                tracker = self._epochs[dataflow.number] = self._tracker(worker, dataflow)
+            tracker.look(now)
+            # One that is over before the second look may have been as short as one likes.
+            self.latencies += [
+                (ended, took, 1.0) for ended, took in tracker.take() if took > 1.5 * EVERY_S
+            ]
         self.n_ended = sum(each.n_ended for each in self._epochs.values())
-        return n
 
-    def burst(self) -> None:
-        """In a step of the worker: look at its epochs, and in the next step again."""
-        worker = self.worker()
-        if worker is None:
-            return
-        with suppress(*_READING):
-            self.look_at_epochs(worker)
-        if time.time() < self._burst_ends_s:
-            reference = weakref.ref(self)
-            worker.environment.defer(lambda: _burst(reference))
+    def _tracker(self, worker: Worker, dataflow: Any) -> _EpochTracker:
+        probes = [each for _, each in self.operators(worker, dataflow) if each.role == "probe"]
+        return _EpochTracker(dataflow, probes)
+
+    def _begin_burst(self, worker: Worker) -> None:
+        """Have the worker look at its epochs at the beginning and the end of each step."""
+        self._burst_ends_s = time.time() + BURST_S
+        self._in_bursts = [self._tracker(worker, each) for each in worker._dataflows.values()]
+        receive, flush = worker.communicator.receive, worker.communicator.flush
+
+        def look_and_receive() -> Any:
+            self._look_in_burst(worker)
+            return receive()
+
+        def flush_and_look() -> None:
+            flush()
+            self._look_in_burst(worker)
+
+        worker._receive, worker._flush = look_and_receive, flush_and_look
+
+    def _look_in_burst(self, worker: Worker) -> None:
+        # Twice in each step: as short as it can be where nothing has changed.
+        try:
+            for tracker in self._in_bursts:
+                if tracker.has_changed():
+                    tracker.look(time.time())
+                    if tracker.n_ended >= BURST_EPOCHS or time.time() >= self._burst_ends_s:
+                        self.end_burst(worker)
+        except _READING:
+            self.end_burst(worker)
+
+    def end_burst(self, worker: Worker) -> None:
+        """Look no more in steps; may be called by any thread, and twice."""
+        worker._receive, worker._flush = worker.communicator.receive, worker.communicator.flush
+
+    def _take_bursts(self) -> None:
+        """Note what was measured in a burst that is over."""
+        for tracker in self._in_bursts:
+            for ended, took in tracker.take():
+                # An epoch that is longer fits into fewer bursts.
+                weight = BURST_EVERY_S / max(BURST_S - took, BURST_S / 10)
+                self.latencies.append((ended, took, weight))
+        self._in_bursts = []
 
     def operators(self, worker: Worker, dataflow: Any) -> list[tuple[str, Operator]]:
         """The operators of a dataflow, by their addresses."""
@@ -165,7 +202,7 @@ class WorkerSamples:
         return PROGRESS
 
 
-class _EpochSamples:
+class _EpochTracker:
     """The epochs of one dataflow on one worker, as far as its inputs and probes were looked at.
 
     An epoch that is an integer begins when the last input here has left it, and ends when the
@@ -176,27 +213,40 @@ class _EpochSamples:
         self._inputs = list(dataflow.inputs)
         self._probes = probes
         self._begun: deque[tuple[int, float]] = deque(maxlen=N_LATENCIES)
+        self._ended: list[tuple[float, float]] = []
         self._time: int | None = None
         self._frontier: int | None = None
         self.n_ended = 0
 
-    def look(self, now: float, latencies: deque[tuple[float, float]]) -> int:
+    def has_changed(self) -> bool:
+        """Whether the next look will find something; of several inputs or probes it may be."""
+        if len(self._inputs) != 1 or len(self._probes) != 1:
+            return True
+        handle, found = self._inputs[0], self._probes[0].frontiers[0].frontier
+        return bool(found) and (found[0] != self._frontier or handle.time != self._time)
+
+    def look(self, now: float) -> None:
+        """Note what has begun and ended since the last look."""
         times = [each.time for each in self._inputs if not each.is_closed]
         frontier = _least(self._probes)
         if not times or frontier is None or not all(type(time) is int for time in times):
-            return 0
-        time_, n = min(times), 0
-        if self._time is not None and time_ > self._time:
-            self._begun.append((time_ - 1, now))
-        self._time = time_
-        if self._frontier is not None and frontier > self._frontier:
-            self.n_ended += frontier - self._frontier
-            n = frontier - self._frontier
-        self._frontier = frontier
+            return
+        least = min(times)
+        # Of those that have begun between two looks, the last one.
+        if self._time is not None and least > self._time:
+            self._begun.append((least - 1, now))
+        if self._frontier is not None:
+            self.n_ended += max(0, frontier - self._frontier)
+        self._time, self._frontier = least, frontier
         while self._begun and self._begun[0][0] < frontier:
             _, began = self._begun.popleft()
-            latencies.append((now, now - began))
-        return n
+            if now > began:  # else it ended before it was seen
+                self._ended.append((now, now - began))
+
+    def take(self) -> list[tuple[float, float]]:
+        """(when it ended, seconds) of those that have ended since the last call."""
+        ended, self._ended = self._ended, []
+        return ended
 
 
 def _least(probes: list[Operator]) -> int | None:
@@ -205,12 +255,6 @@ def _least(probes: list[Operator]) -> int | None:
     if not frontiers or not all(type(time) is int for time in frontiers):
         return None
     return int(min(frontiers))
-
-
-def _burst(reference: weakref.ref[WorkerSamples]) -> None:
-    samples = reference()
-    if samples is not None:
-        samples.burst()
 
 
 def _line(frame: FrameType | None) -> str:
@@ -265,6 +309,13 @@ class Sampler:
                         samples.look(now)
                     del worker, samples  # or they would live until the next look
                 if not n_workers or time.monotonic() > self._asked_s + IDLE_S:
-                    self._thread = None
-                    self._samples.clear()
+                    self._end()
                     return
+
+    def _end(self) -> None:
+        for samples in self._samples.values():
+            worker = samples.worker()
+            if worker is not None:
+                samples.end_burst(worker)
+        self._samples.clear()
+        self._thread = None

@@ -98,7 +98,7 @@ class Worker:
             arrivals={channel.id: receive for channel, receive in own.items()},
             channels={channel.id: channel for channel in own},
         )
-        # Looked up once: a step is short.
+        # Looked up once: a step is short. Samples of it put others here (`watched_samples`).
         self._receive = communicator.receive
         self._flush = communicator.flush
         self._alarms = self.timers.waiting

@@ -49,7 +49,7 @@ class Graph {
     for (const each of structure.operators) {
       const node = { id: each.address, ports: [], operator: each };
       if (each.kind === "operator") {
-        node.width = Math.max(96, 7.2 * short(each.name, 26).length + 16);
+        node.width = Math.max(84, 7.2 * short(each.name, 26).length + 16);
         node.height = 44;
         node.layoutOptions = { "elk.portConstraints": "FIXED_SIDE" };
       } else {
@@ -60,7 +60,7 @@ class Graph {
           "elk.portConstraints": "FIXED_SIDE",
           "elk.padding": "[top=30,left=22,bottom=18,right=22]",
           "elk.layered.feedbackEdges": "true",
-          "elk.layered.spacing.nodeNodeBetweenLayers": this.isLabelled ? "36" : "26",
+          "elk.layered.spacing.nodeNodeBetweenLayers": this.isLabelled ? "22" : "24",
           "elk.spacing.edgeNode": "14",
           "elk.edgeLabels.placement": "CENTER",
           "elk.layered.thoroughness": structure.operators.length > 300 ? "2" : "7",
@@ -90,7 +90,7 @@ class Graph {
       const closes = nodes.get(each.target).operator.name.startsWith("Feedback");
       nodes.get(each.scope).edges.push({
         id: each.stream, sources: [source], targets: [target], stream: each,
-        labels: this.isLabelled ? [{ text: "n", width: 62, height: 24 }] : [],
+        labels: this.isLabelled ? [{ text: "n", width: 50, height: 24 }] : [],
         layoutOptions: { "elk.layered.priority.direction": closes ? "0" : "10" },
       });
     }
@@ -103,7 +103,7 @@ class Graph {
     this.streams.clear();
     const definitions = svg("defs", {}, this.drawing);
     const tip = svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5,
-      markerWidth: 7, markerHeight: 7, orient: "auto" }, definitions);
+      markerWidth: 9, markerHeight: 9, orient: "auto", markerUnits: "userSpaceOnUse" }, definitions);
     svg("path", { d: "M 0 1 L 9 5 L 0 9 z", fill: "#5f7f98" }, tip);
     const frames = svg("g", {}, this.drawing);
     const lines = svg("g", {}, this.drawing);
@@ -138,7 +138,7 @@ class Graph {
     const said = svg("text", { x: x + node.width / 2, y: y + 34, "text-anchor": "middle",
       class: "small" }, group);
     group.addEventListener("click", () => this.onSelect(each.address));
-    this.boxes.set(each.address, { rect, said, title, operator: each });
+    this.boxes.set(each.address, { rect, said, title, operator: each, width: node.width });
   }
 
   drawStream(parent, edge, left, top) {
@@ -171,12 +171,12 @@ class Graph {
       const each = view.operators[address];
       box.rect.setAttribute("fill", "#fff");
       if (!each) { box.said.textContent = ""; continue; }
-      box.rect.style.fill = this.colour(this.value(each), most, each);
+      box.rect.style.fill = this.colour(this.value(each), most);
       const said = [];
       if (each.share >= 0.0005) said.push(`${(100 * each.share).toFixed(1)} %`);
       if (each.waiting) said.push(`${amount(each.waiting)} wait`);
       if (this.mode === "held" && each.held.length) said.push(`holds ${each.held[0][0]}`);
-      box.said.textContent = said.join(" · ");
+      box.said.textContent = short(said.join(" · "), Math.floor(box.width / 5.4));
       box.title.textContent = `${box.operator.name} [${address}]\n${box.operator.line || ""}`;
     }
     for (const [name, drawn] of this.streams) {
@@ -200,8 +200,8 @@ class Graph {
     return each.is_earliest ? 2 : each.held.length ? 1 : 0;
   }
 
-  colour(value, most, each) {
-    const part = most > 0 ? value / most : 0;
+  colour(value, most) {
+    const part = most > 0 ? 0.65 * value / most : 0; // so that texts stay readable
     const [r, g, b] = this.mode === "share" ? [242, 142, 43]
       : this.mode === "waiting" ? [209, 73, 91] : [142, 94, 162];
     const mix = (full) => Math.round(255 + (full - 255) * part);

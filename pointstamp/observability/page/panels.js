@@ -209,13 +209,15 @@ class Panels {
         { scale: "epochs", side: 1, size: 56, grid: { show: false }, values: (u, ticks) => ticks.map(amount) }],
     }));
     this.latencies = new Plot(by("latencies"), () => ({
-      scales: { x: { time: false } }, legend: { show: false }, cursor: { show: false },
+      scales: { x: { time: false, range: (u, low, high) => [low - 0.6, high + 0.6] } },
+      legend: { show: false }, cursor: { show: false },
       series: [{}, { label: "epochs", stroke: "#2c5f8a", fill: "#9db8cc", paths: uPlot.paths.bars({ size: [0.9] }) }],
       axes: axes({ values: (u, ticks) => ticks.map((each) => this.edgeAt(each)) },
         { values: (u, ticks) => ticks.map(amount) }),
     }));
     this.ranges = new Plot(by("ranges"), () => ({
-      scales: { x: { time: false } }, legend: { show: false }, cursor: { show: false },
+      scales: { x: { time: false, range: (u, low, high) => [low - 0.6, high + 0.6] } },
+      legend: { show: false }, cursor: { show: false },
       series: [{}, { label: "rows", stroke: "#2c5f8a", fill: "#9db8cc", paths: uPlot.paths.bars({ size: [0.9] }) }],
       axes: axes({ label: "key range", labelSize: 16, size: 44 }, { values: (u, ticks) => ticks.map(amount) }),
     }));
@@ -288,7 +290,7 @@ class Panels {
     table(this.by("workers"), ["worker", "records taken", "", "per s", "operators", "progress", "program", "parked", "memory", "peak", "process", "is|"],
       view.workers.map((each) => [each.worker, amount(each.taken), bar(each.taken / most), amount(each.taken_rate),
         percent(each.operators), percent(each.progress), percent(each.program), percent(each.parked),
-        bytes(each.memory), bytes(each.peak), each.process ?? "–", short(each.doing, 40)]), "No worker.");
+        bytes(each.memory), bytes(each.peak), each.process ?? "–", short(each.doing, 26)]), "No worker.");
     table(this.by("exchanges"), ["skew", ...view.workers.map((each) => `worker ${each.worker}`), "operator|", "pact|"],
       view.exchanges.slice(0, 30).map((each) => [each.skew === null ? "–" : each.skew.toFixed(2),
         ...each.taken.map(amount), each.name, each.pact]),
