@@ -16,8 +16,8 @@ from typing import Any
 from pointstamp.errors import CommunicationError
 from pointstamp.observability.page_view import across_borders, histogram, skew
 from pointstamp.runtime.watched_program import ReadWorkers
-from pointstamp.runtime.watched_samples import EVERY_S as SAMPLED_EVERY_S
 from pointstamp.runtime.watched_samples import BURST_S, PARKED, PROGRAM, PROGRESS
+from pointstamp.runtime.watched_samples import EVERY_S as SAMPLED_EVERY_S
 
 EVERY_S = 0.9
 HISTORY = 600
@@ -220,9 +220,9 @@ class LiveView:
         return {
             **histogram([took for _, took, _ in recent], [weight for _, _, weight in recent]),
             "rate": epochs_per_s,
-            "note": "of the last minute, estimated from samples: epochs that are integers, from the "
-            "inputs to the probes of the same worker; short ones are looked at in each step for "
-            f"{BURST_S * 1e3:.0f} ms in a second, those of {2 * SAMPLED_EVERY_S * 1e3:.0f} ms and more each "
+            "note": "of the last minute, estimated from samples: epochs that are integers, from "
+            "the inputs to the probes of the same worker; short ones are looked at in each step "
+            f"for {BURST_S * 1e3:.0f} ms in a second, longer ones each "
             f"{SAMPLED_EVERY_S * 1e3:.0f} ms",
         }
 

@@ -88,6 +88,7 @@ class PageServer:
             raise UsageError(f"a token has at least {MIN_TOKEN} characters; found one of another")
         self.token = secrets.token_urlsafe(24) if token is None else token
         self.host = host
+        self.is_closed = False
         make = _Server6 if ":" in host else _Server
         try:
             self._server = make((host, port), _Request)
@@ -114,7 +115,10 @@ class PageServer:
         return f"http://{host}:{self.port}/?token={quote(self.token)}"
 
     def close(self) -> None:
-        """Serve no more; its thread has ended when this returns."""
+        """Serve no more; its thread has ended when this returns. Again does nothing."""
+        if self.is_closed:
+            return
+        self.is_closed = True
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -322,7 +322,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
 
 def _abandoned(supervisor: Supervisor, page: Any) -> None:
     """Nothing holds the service any more: without this its workers would stay to the end."""
-    if page is not None:
+    if page is not None and not page.is_closed:
         _thread.start_new_thread(page.close, ())
     if not supervisor.termination.has_ended:
         text = "a service that was never stopped is aborted: leave its block, or call stop()"
