@@ -10,7 +10,12 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
+
+W = TypeVar("W")
+"""A worker."""
+Result = TypeVar("Result")
+Args = TypeVarTuple("Args")
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 """What is in there is no code of the program."""
@@ -19,11 +24,11 @@ Lines = dict[tuple[int, int], str]
 """By scope and number of the operator: "file:line"."""
 
 
-def noting_lines(main: Callable[..., Any]) -> Callable[..., Any]:
+def noting_lines(main: Callable[[W, *Args], Result]) -> Callable[[W, *Args], Result]:
     """The same program, whose worker notes where its operators are made."""
 
     @wraps(main)
-    def noting(worker: Any, *args: Any) -> Any:
+    def noting(worker: Any, *args: *Args) -> Result:
         worker.environment.lines = {}
         return main(worker, *args)
 

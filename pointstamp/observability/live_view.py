@@ -205,7 +205,7 @@ class LiveView:
         return {what: n / total for what, n in new.items()} if total else {}
 
     def _timeline(self, at: float) -> dict[str, Any]:
-        rows = []
+        rows: list[dict[str, Any]] = []
         for worker, segments in sorted(self._segments.items()):
             while segments and segments[0][1] < at - WINDOW_S:
                 segments.popleft()

@@ -17,7 +17,7 @@ from pointstamp.errors import UsageError
 
 @dataclass(frozen=True)
 class Dashboard:
-    """Where a live page is served, and for whom: `ps.execute(..., dashboard=ps.Dashboard(...))`.
+    """Where a live page is served, as `ps.execute(..., dashboard=ps.Dashboard(port=8080))` says.
 
     Parameters
     ----------
