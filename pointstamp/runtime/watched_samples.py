@@ -33,10 +33,10 @@ from pointstamp.runtime.watched_structure import WatchedScope, watched_scopes
 if TYPE_CHECKING:
     from pointstamp.runtime.worker import Worker
 
-EVERY_S = 0.01
+EVERY_S = 0.02
 IDLE_S = 10.0
 """Without a question for so long, the thread ends."""
-BURST_S = 0.02
+BURST_S = 0.03
 BURST_EVERY_S = 1.0
 BURST_EPOCHS = 200
 N_SEGMENTS = 4096

@@ -37,6 +37,10 @@ class Graph {
     const layout = await this.elk.layout(this.asElk(structure));
     this.layoutMs = performance.now() - began;
     this.draw(layout);
+    // As high as it needs to be; its corner can be dragged.
+    const frame = this.drawing.parentElement;
+    const wanted = frame.clientWidth * layout.height / Math.max(1, layout.width) + 20;
+    frame.style.height = `${Math.round(Math.min(440, Math.max(200, wanted)))}px`;
     this.fit();
   }
 

@@ -76,13 +76,19 @@ async function explain() {
   showDetails(address, found);
 }
 
+// A file with its folder; the rest is said where the mouse is over it.
+function place(parent, before, line, after) {
+  const said = element("p", `${before}${line.split("/").slice(-2).join("/")}${after}`, parent, "hint");
+  said.title = line;
+}
+
 function showDetails(address, found) {
   const parent = document.getElementById("details");
   const operator = graph.structure.operators.find((each) => each.address === address);
   const figures = view.operators[address];
   parent.replaceChildren();
   element("h2", `${operator.name} [${address}]`, parent);
-  if (operator.line) element("p", `made at ${operator.line}`, parent, "hint");
+  if (operator.line) place(parent, "made at ", operator.line, "");
   if (figures) {
     const said = [`own time ${percent(figures.share)}`, `${amount(figures.waiting)} records wait`];
     if (figures.seconds !== undefined) said.push(duration(figures.seconds), `${figures.activations} activations`);
@@ -91,7 +97,7 @@ function showDetails(address, found) {
       element("p", "outstanding there: " + figures.held.map(([time, n]) => `${time} × ${n}`).join(", "), parent);
     }
     for (const [line, n, worker] of figures.lines) {
-      element("p", `${line}: seen there ${n} times on worker ${worker}`, parent, "hint");
+      place(parent, "at ", line, `: seen there ${n} times on worker ${worker}`);
     }
   }
   const holders = found.workers.flatMap((worker) =>
@@ -102,9 +108,9 @@ function showDetails(address, found) {
     const box = element("div", "", parent, `holder ${each.is_here ? "here" : ""}`);
     const holder = graph.structure.operators.find((one) => one.address === each.operator);
     element("div", each.text, box);
-    const line = holder && holder.line ? `, made at ${holder.line}` : "";
-    element("div", `as worker ${each.asked} knows: ${each.what} of ${holder ? holder.name : each.operator}${line}`,
-      box, "hint");
+    const what = `as worker ${each.asked} knows: ${each.what} of ${holder ? holder.name : each.operator}`;
+    if (holder && holder.line) place(box, `${what}, made at `, holder.line, "");
+    else element("p", what, box, "hint");
   }
   for (const worker of found.workers.filter((each) => each.account)) {
     const more = element("details", "", parent);

@@ -142,7 +142,8 @@ class Timeline {
     const y = 26 * rows.length + 18;
     for (let i = 0; i <= 6; i++) {
       const at = from + (to - from) * i / 6;
-      const said = this.data.is_sampled ? `−${duration(Math.max(0, this.data.to - at))}` : duration(at);
+      const ago = Math.max(0, this.data.to - at);
+      const said = !this.data.is_sampled ? duration(at) : ago < 1e-3 ? "now" : `−${duration(ago)}`;
       to2d.textAlign = i === 6 ? "right" : i === 0 ? "left" : "center";
       to2d.fillText(said, x(at), y);
     }
