@@ -14,6 +14,7 @@ import secrets
 import socket
 import sys
 import threading
+from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -45,6 +46,7 @@ POLICY = (
 """Nothing is loaded from elsewhere, nor sent there."""
 
 MIN_TOKEN = 16
+NEVER_S = 1e6
 
 
 class PageSource(Protocol):
@@ -98,8 +100,10 @@ class PageServer:
             ) from error
         self._server.source, self._server.token = source, self.token
         self._server.is_local = host in LOOPBACK
+        # It sleeps until something connects, and does not look each half second whether it is to
+        # end, as is the default: a page that nothing looks at costs nothing.
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="pointstamp-page", daemon=True
+            target=self._server.serve_forever, args=(NEVER_S,), name="pointstamp-page", daemon=True
         )
         self._thread.start()
 
@@ -119,7 +123,12 @@ class PageServer:
         if self.is_closed:
             return
         self.is_closed = True
-        self._server.shutdown()
+        ending = threading.Thread(target=self._server.shutdown)
+        ending.start()
+        while ending.is_alive():  # what connects has it look whether it is to end
+            with suppress(OSError):
+                socket.create_connection((self.host, self.port), 1.0).close()
+            ending.join(0.05)
         self._server.server_close()
         self._thread.join()
 
