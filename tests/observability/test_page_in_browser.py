@@ -89,22 +89,30 @@ def test_a_log_is_drawn_with_all_that_it_has(tmp_path: Path, browser: Browser) -
         assert epochs.startswith("6 ")
         assert browser.value("document.querySelectorAll('#latencies canvas').length") == 1
         assert "5 rounds" in browser.texts("#loops p")[0]
-        assert painted(browser, "#timeline") > 0.2
+        assert timeline_is_painted(browser)
         browser.click("#zoom-critical")
         assert browser.value("panels.timeline.range !== null")
         assert browser.value("typeof window.alert") == "function"
         assert browser.errors == []
 
 
-def painted(browser: Browser, canvas: str) -> float:
-    """Which part of a canvas is not left as it was."""
-    part: float = browser.value(
-        f"""(() => {{ const canvas = document.querySelector({canvas!r});
-        const {{ data }} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-        let n = 0; for (let i = 3; i < data.length; i += 4) n += data[i] > 0;
-        return n / (data.length / 4); }})()"""
-    )
-    return part
+def timeline_is_painted(browser: Browser) -> bool:
+    """Whether the longest piece of each worker has its colour in the picture."""
+    found: bool = browser.value(
+        """(() => { const timeline = panels.timeline, { canvas } = timeline;
+        const ratio = window.devicePixelRatio, [from, to] = timeline.shown();
+        const of = (context, x, y) => [...context.getImageData(x * ratio, y * ratio, 1, 1).data];
+        return timeline.data.rows.every((row, i) => {
+            const longer = (a, b) => b[1] - b[0] > a[1] - a[0] ? b : a;
+            const [began, ended, what] = row.segments.reduce(longer);
+            const x = 70 + (canvas.clientWidth - 70) * ((began + ended) / 2 - from) / (to - from);
+            const sample = document.createElement("canvas").getContext("2d");
+            sample.fillStyle = timeline.colour(what);
+            sample.fillRect(0, 0, 9, 9);
+            const drawn = of(canvas.getContext("2d"), x, 26 * i + 6);
+            return String(drawn) === String(of(sample, 2, 2)); }); })()"""
+    )  # fmt: skip
+    return found
 
 
 class Running:
@@ -172,7 +180,7 @@ def test_a_running_program_is_live_and_a_click_explains(browser: Browser) -> Non
         # The input holds a capability, and the probe never does.
         fills = "[...document.querySelectorAll('rect.operator')].map(each => each.style.fill)"
         browser.wait(f"new Set({fills}).size > 1")
-        assert painted(browser, "#timeline") > 0.1
+        assert timeline_is_painted(browser)
         assert "worker" in browser.texts("#workers th")[0]
         running.end()
         browser.wait("document.getElementById('status').className === 'over'")

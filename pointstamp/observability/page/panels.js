@@ -210,14 +210,16 @@ class Panels {
         { scale: "epochs", side: 1, size: 56, grid: { show: false }, values: (u, ticks) => ticks.map(amount) }],
     }));
     this.latencies = new Plot(by("latencies"), () => ({
-      scales: { x: { time: false, range: (u, low, high) => [low - 0.6, high + 0.6] } },
+      scales: { x: { time: false, range: (u, low, high) => [low - 0.6, high + 0.6] },
+        y: { range: (u, low, high) => [0, Math.max(1, high * 1.05)] } },
       legend: { show: false }, cursor: { show: false },
       series: [{}, { label: "epochs", stroke: "#2c5f8a", fill: "#9db8cc", paths: uPlot.paths.bars({ size: [0.9] }) }],
       axes: axes({ values: (u, ticks) => ticks.map((each) => this.edgeAt(each)) },
         { values: (u, ticks) => ticks.map(amount) }),
     }));
     this.ranges = new Plot(by("ranges"), () => ({
-      scales: { x: { time: false, range: (u, low, high) => [low - 0.6, high + 0.6] } },
+      scales: { x: { time: false, range: (u, low, high) => [low - 0.6, high + 0.6] },
+        y: { range: (u, low, high) => [0, Math.max(1, high * 1.05)] } },
       legend: { show: false }, cursor: { show: false },
       series: [{}, { label: "rows", stroke: "#2c5f8a", fill: "#9db8cc", paths: uPlot.paths.bars({ size: [0.9] }) }],
       axes: axes({ label: "key range", labelSize: 16, size: 44 }, { values: (u, ticks) => ticks.map(amount) }),
@@ -248,7 +250,7 @@ class Panels {
     this.showWorkers(view);
     this.showCheckpoints(view);
     this.showLoops(view);
-    table(this.by("arrangements"), ["columns|", "key|", "updates", "bytes", "batches", "not merged yet", "merges under way", "since", "upper"],
+    table(this.by("arrangements"), ["columns|", "key|", "updates", "bytes", "batches", "apart", "merging", "since", "upper"],
       (view.arrangements || []).map((each) => [each.columns, each.key.join(", "), amount(each.updates),
         bytes(each.bytes), each.batches, each.apart, each.merging, each.since.join(" "), each.upper.join(" ")]),
       view.arrangements === null ? "A log has none of these figures." : "No collection is arranged.");
