@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -362,3 +363,21 @@ def test_unknown_questions_are_refused() -> None:
             read_program(ReadWorkers("secrets"))
 
     ps.execute(main)
+
+
+def test_a_page_that_cannot_be_served_is_said_before_anything_runs() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        seen: list[int] = []
+        with pytest.raises(CommunicationError, match=f"port {port}: .*in use; name another one"):
+            ps.execute(lambda worker: seen.append(1), dashboard=ps.Dashboard(port=port))
+        assert seen == []
+
+        def build(scope: Any, sales: Any) -> Any:
+            return sales
+
+        with pytest.raises(CommunicationError, match="in use"):
+            ps.serve(
+                build, threads=True, collections={"sales": "shop long"},
+                dashboard=ps.Dashboard(port=port),
+            )  # fmt: skip
