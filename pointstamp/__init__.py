@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from pointstamp.progress.timestamp import Timestamp as Timestamp
     from pointstamp.progress.timestamp import Unit as Unit
     from pointstamp.runtime.barrier import Barrier as Barrier
+    from pointstamp.runtime.dashboards import Dashboard as Dashboard
     from pointstamp.runtime.execute import execute as execute
     from pointstamp.runtime.run_worker import run_worker as run_worker
     from pointstamp.runtime.sequencer import Sequencer as Sequencer
@@ -185,6 +186,7 @@ _HOMES = {
     "TimestampClock": "pointstamp.operators.event_clock",
     "Communicator": "pointstamp.communication.communicator",
     "Connect": "pointstamp.communication.event_sockets",
+    "Dashboard": "pointstamp.runtime.dashboards",
     "DateTime": "pointstamp.progress.line_timestamps",
     "DateTimeUTC": "pointstamp.progress.line_timestamps",
     "Distribute": "pointstamp.dataflow.pact",

@@ -105,6 +105,13 @@ def test_the_pure_wheel_runs_in_an_empty_environment(tmp_path):
     names = zipfile.ZipFile(wheel).namelist()
     assert not [name for name in names if name.endswith((".so", ".sha256"))]
     assert not [name for name in names if name.startswith(("tests", "benchmarks", "examples"))]
+    # What the live page loads, and what it says of the libraries in it.
+    page = ROOT / "pointstamp" / "observability" / "page"
+    files = {str(path.relative_to(ROOT)) for path in page.rglob("*") if path.is_file()}
+    assert len(files) > 10
+    assert files <= set(names)
+    assert [name for name in names if name.endswith("licenses/LICENSE")]
+    assert len([name for name in names if ".dist-info/" in name and "LICENSE" in name]) == 3
     check(tmp_path, wheel, "interpreted: it was installed without a C compiler")
 
 
@@ -155,6 +162,7 @@ def test_the_page_of_the_package_has_what_a_registry_shows(tmp_path):
         "Author: The Pointstamp developers",
         "Project-URL: Changelog,",
         "Description-Content-Type: text/markdown",
+        "License-Expression: Apache-2.0 AND EPL-2.0 AND MIT",
         "Provides-Extra: cli",
         "Provides-Extra: simulate",
         "\n# Pointstamp\n",

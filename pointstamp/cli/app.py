@@ -17,6 +17,7 @@ from pointstamp.cli.programs import explain, log, run
 from pointstamp.cli.request import Request
 from pointstamp.cli.streams import print_version
 from pointstamp.cli.tables import find, graph
+from pointstamp.cli.watching import watch
 
 if TYPE_CHECKING:
     from pointstamp.cli.search import Search
@@ -127,6 +128,7 @@ command(graph)
 command(run, runs_program=True)
 command(log)
 command(explain)
+command(watch)
 
 
 @app.callback(invoke_without_command=True)

@@ -141,7 +141,7 @@ def explain(
     from pointstamp.runtime.introspection import ask, find_below, find_program
     from pointstamp.runtime.signal_handler import in_words
 
-    _become_user_of(pid)
+    become_user_of(pid)
     program = find_program(pid)
     found = None if program is None else ask(program, timeout)
     if program == pid and found is None:
@@ -169,7 +169,7 @@ def explain(
         raise CommunicationError("\n".join(silent))
 
 
-def _become_user_of(pid: int) -> None:
+def become_user_of(pid: int) -> None:
     """As root, be the user of that process from now on: what it answers is unpickled."""
     try:
         owner = Path(f"/proc/{pid}").stat()

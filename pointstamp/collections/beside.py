@@ -30,6 +30,23 @@ class BesideResults:
     closing: dict[Any, Loop] = field(default_factory=dict)
     """By scope: the loop through which what enters it goes."""
 
+    def figures(self) -> list[dict[str, Any]]:
+        """What is arranged, as plain values, for what looks at a worker from outside."""
+        return [
+            {
+                "columns": stats.columns,
+                "key": list(stats.key),
+                "updates": stats.updates,
+                "bytes": stats.bytes,
+                "batches": stats.batches,
+                "apart": stats.apart,
+                "merging": stats.merging,
+                "since": [str(time) for time in stats.since],
+                "upper": [str(time) for time in stats.upper],
+            }
+            for stats in (index.stats() for index in list(self.indexes))
+        ]
+
 
 def beside_of(scope: Any) -> BesideResults:
     """Of the dataflow of a scope."""

@@ -26,7 +26,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no a
 
 from pointstamp.communication import listening, publishing
 from pointstamp.communication.authentication import Handshake
-from pointstamp.communication.explanations import ExplainProgram
+from pointstamp.communication.explanations import ProgramQuestion
 from pointstamp.communication.failure import revived, survivor
 from pointstamp.communication.framing import Buffer, Frame, FrameKind, FrameReader, frame
 from pointstamp.communication.local_door import LocalDoor
@@ -439,9 +439,9 @@ class ControlLoop:
             self._call(self.on_open, connection)
 
     def _handler(self, connection: ControlConnection, message: Any) -> Any:
-        if connection.is_local and not isinstance(message, ExplainProgram):
+        if connection.is_local and not isinstance(message, ProgramQuestion):
             raise UsageError(
-                f"by the door of this machine one may ask for explanations, and send no "
+                f"by the door of this machine one may ask what a program does, and send no "
                 f"{type(message).__name__}"
             )
         handler = self.handlers.get(type(message)) or publishing.handlers.get(type(message))

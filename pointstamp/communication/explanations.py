@@ -11,6 +11,7 @@ Another process of the same user asks with an `ExplainProgram`; see `local_door`
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -36,8 +37,12 @@ class ExplainWorkers:
     """A request, to a process with workers: what do they wait for? The answer is text, or None."""
 
 
+class ProgramQuestion:
+    """A request to the process that started workers: what other processes of its user may ask."""
+
+
 @dataclass(frozen=True)
-class ExplainProgram:
+class ExplainProgram(ProgramQuestion):
     """A request, to the process that started workers: the answer has an `Explanation` of each."""
 
     timeout_s: float
@@ -112,6 +117,22 @@ def explain_program(timeout_s: float = PATIENCE_S) -> list[Explanation]:
         text = _text(future, until)
         found.append(Explanation(str(connection), connection.machine, connection.process, text))
     return _one_of_each(found)
+
+
+def each_answer(message: Any, timeout_s: float, own: Callable[[], Any | None]) -> list[Any]:
+    """What each process with workers answers in time: those of this one, by `own`, first."""
+    until = time.monotonic() + timeout_s
+    asked: dict[object, Future[Any]] = {}
+    for server in list(_servers):
+        for connection in server.workers():
+            key = (connection.machine, connection.process) if connection.process else connection
+            if key not in asked and key != (gethostname(), os.getpid()):
+                asked[key] = connection.request(message)
+    found = [own()]
+    for future in asked.values():
+        with contextlib.suppress(TimeoutError, PointstampError):  # busy, or it has ended meanwhile
+            found.append(future.result(max(0.0, until - time.monotonic())))
+    return [each for each in found if each is not None]
 
 
 def _text(future: Future[Any], until: float) -> str | None:

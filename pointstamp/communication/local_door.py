@@ -5,7 +5,7 @@ part of. Both ends ask the system which process and which user the other one is,
 other user: what travels is pickled. Another process cannot pass for this one, as the system
 says which process listens. Where the system has no such addresses there is no door.
 
-It is there for `pointstamp explain`: nothing else is taken that comes by it.
+It is there for `pointstamp explain` and `watch`: nothing else is taken that comes by it.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ cdef class Tee:
     cdef readonly object name
     cdef public ChangeBatch produced
     cdef readonly list pushers
+    cdef readonly long long n_sent
     cdef object _fail
     cdef object _kind
     cdef object _schema
@@ -42,6 +43,7 @@ cdef class Queue(Pusher):
     cdef Py_ssize_t _left
     cdef Py_ssize_t _budget
     cdef readonly ChangeBatch consumed
+    cdef readonly long long n_taken
     cdef public object last_time
     cdef readonly object _channel
     cdef readonly list _later

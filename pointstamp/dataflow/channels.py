@@ -90,7 +90,7 @@ class Pusher:
 class Tee:
     """An operator's output: counts what is sent, and copies it to all streams."""
 
-    __slots__ = ("_fail", "_kind", "_schema", "name", "produced", "pushers")
+    __slots__ = ("_fail", "_kind", "_schema", "n_sent", "name", "produced", "pushers")
 
     def __init__(
         self, name: str, produced: ChangeBatch | None = None, fail: Fail = lambda error: None
@@ -99,6 +99,8 @@ class Tee:
         self.produced = produced
         """None where the count is taken on the other side of a scope's border."""
         self.pushers: list[Pusher] = []
+        self.n_sent = 0
+        """Records so far, for what looks at a worker from outside."""
         self._fail = fail
         self._kind: Any = None
         self._schema: Any = None
@@ -115,6 +117,7 @@ class Tee:
             # What is the same object need not be compared, name by name and type by type.
             if kind is not self._kind or schema is not self._schema:
                 self._check(kind, schema)
+        self.n_sent += n
         if self.produced is not None:
             self.produced.update(time, n)
         try:
@@ -160,6 +163,7 @@ class Queue(Pusher):
         "_wake",
         "consumed",
         "last_time",
+        "n_taken",
         "reader",
     )
 
@@ -179,6 +183,8 @@ class Queue(Pusher):
         """For error messages: of what was taken last in this activation."""
         self.reader = ""
         """For error messages: the operator that reads it, whose key or route it is."""
+        self.n_taken = 0
+        """Records so far, for what looks at a worker from outside."""
         self._budget = self._left = BUDGET
         self._backpressure: Backpressure | None = None
         self._in_flight: InFlight | None = None
@@ -294,6 +300,7 @@ class Queue(Pusher):
     def _count(self, item: tuple[Any, Any], sign: int) -> None:
         n_records = _length(item[1])
         self._left -= sign * (n_records + _BATCH_COST)
+        self.n_taken += sign * n_records
         self.consumed.update(item[0], sign * n_records)
 
     def take(self) -> tuple[Any, Any] | None:
@@ -317,6 +324,7 @@ class Queue(Pusher):
         else:
             return None
         self._left -= n_records + _BATCH_COST
+        self.n_taken += n_records
         self.consumed.update(item[0], n_records)
         self.last_time = item[0]
         return item

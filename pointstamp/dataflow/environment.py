@@ -23,6 +23,7 @@ from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.idle_work import IdleWork
 from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import Logger
+from pointstamp.dataflow.program_lines import Lines
 from pointstamp.dataflow.texts_held import TextsHeld
 from pointstamp.progress.change_batch import ChangeBatch
 
@@ -139,6 +140,8 @@ class Environment:
     """Says that operators may hold numbers of texts, or, once there are collections, which."""
     texts_held: TextsHeld | None = None
     """Is given what operators say of those: of a `View`, or of the dataflow that is being built."""
+    lines: Lines | None = None
+    """Where in the program operators are made; None if that is not noted."""
     idle: IdleWork = field(init=False)
     """What can wait until the worker has nothing else to do."""
     _event_loop: EventLoop | None = None

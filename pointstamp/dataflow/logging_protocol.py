@@ -55,6 +55,9 @@ class Logger(Protocol):
     ) -> None:
         """The queue is that of an input, and of a stream from `source` in the same scope."""
 
+    def crossing(self, scope: int, source: Port, target: Port, way: str) -> None:
+        """A stream of a scope enters a scope in it, or leaves it: `way` is "enter" or "leave"."""
+
     def summaries(self, operator: Operator, table: Sequence[Mapping[int, Any]]) -> None:
         """An operator is built, with its path summaries by input and output."""
 

@@ -22,6 +22,7 @@ from pointstamp.dataflow.durability import OperatorState, epochs_of, refused
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.operator import Operator, OperatorBuilder
 from pointstamp.dataflow.pact import Pact
+from pointstamp.dataflow.program_lines import line_of_program
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
 from pointstamp.progress.change_batch import ChangeBatch
@@ -193,7 +194,10 @@ class ScopeCore(Generic[S]):
         """The number of a new operator, to be installed later."""
         self._check_open(f"operator {name!r}")
         self._names.append(name)
-        return len(self._names) - 1
+        node = len(self._names) - 1
+        if self.environment.lines is not None:
+            self.environment.lines[self.number, node] = line_of_program()
+        return node
 
     def install(self, node: int, operator: Operate) -> None:
         """Put an operator in its place.
@@ -301,7 +305,7 @@ class ScopeCore(Generic[S]):
         self._entered.append(entered)
         tee = Tee(name or stream.tee.name)
         stream.tee.pushers.append(Ingress(tee, self._refinement, entered, self._wake))
-        parent.add_edge(Edge(stream.source, (self.node, port)), _crossing("enter", name))
+        parent._cross(Edge(stream.source, (self.node, port)), "enter", name)
         return cast(R, self.new_stream((0, port), tee))
 
     def leave(self, stream: R, *, name: str = "") -> R:
@@ -315,8 +319,14 @@ class ScopeCore(Generic[S]):
         self._n_outputs += 1
         tee = Tee(name or stream.tee.name)
         stream.tee.pushers.append(Egress(tee, self._refinement))
-        self.add_edge(Edge(stream.source, (0, port)), _crossing("leave", name))
+        self._cross(Edge(stream.source, (0, port)), "leave", name)
         return cast(R, self.parent.new_stream((self.node, port), tee))
+
+    def _cross(self, edge: Edge, way: str, name: str) -> None:
+        """Note a stream across the border of a scope."""
+        self.add_edge(edge, _crossing(way, name))
+        if self._log is not None:
+            self._log.crossing(self.number, edge.source, edge.target, way)
 
     # The end of building.
 

@@ -90,7 +90,11 @@ CHANNELS = EventType(
     ("pact",),
     is_kept=True,
 )
-"""Operator `source` was connected with `target`. A source that is the scope itself is its input."""
+"""Operator `source` was connected with `target`. A source that is the scope itself is its input,
+a target that is, its output. By the pacts "enter" and "leave" a stream crosses the border of a
+scope: no messages are logged there."""
+
+CROSSINGS = ("enter", "leave")
 
 SCHEDULES = EventType("schedules", {"at": "int64", "began": "int64", "operator": "int32"})
 """An operator was active from `began` to `at`; a scope's time includes that of what is in it."""

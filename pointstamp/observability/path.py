@@ -101,7 +101,7 @@ def epochs(run: LoggedRun) -> list[Epoch]:
     """The epochs that have ended, in the order of their ends."""
     names = _names(run)
     dataflow_of = _dataflows(run)
-    inputs, probes = _ends(run)
+    inputs, probes = epoch_ends(run)
     began = _last_gone(run, "capabilities", inputs, dataflow_of)
     ended = _last_gone(run, "frontiers", probes, dataflow_of)
     found = [
@@ -286,7 +286,7 @@ def _last_gone(
     return found
 
 
-def _ends(run: LoggedRun) -> tuple[set[int], set[int]]:
+def epoch_ends(run: LoggedRun) -> tuple[set[int], set[int]]:
     """The operators where dataflows begin, and those where they end: inputs, and probes."""
     sources: set[int] = set()
     targets: set[int] = set()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.observability.event_types import CROSSINGS
 from pointstamp.observability.path import Critical, Epoch, critical_path, epochs
 from pointstamp.observability.reading import LoggedRun, WorkerEvents
 
@@ -169,7 +170,7 @@ def _channels(run: LoggedRun, operators: dict[int, OperatorSum]) -> dict[int, Ch
     for events in run.workers:
         table = events["channels"]
         for i, number in enumerate(_ints(table["channel"])):
-            if number not in found:
+            if number not in found and table["pact"][i] not in CROSSINGS:
                 source, target = int(table["source"][i]), int(table["target"][i])
                 found[number] = ChannelSum(number, name(source), name(target), table["pact"][i])
     return found

@@ -136,16 +136,27 @@ class WorkerLog(StepObserver):
         self, queue: Any, operator: Any, port: int, scope: int, source: Port, pact: str
     ) -> None:
         """See `Logger`."""
-        number = self._n_channels
-        self._n_channels += 1
         if isinstance(queue, LoggedQueue):
-            queue.connect(number)
+            queue.connect(self._n_channels)
+        self._connected(scope, source, (operator.number, port), pact)
+
+    def crossing(self, scope: int, source: Port, target: Port, way: str) -> None:
+        """See `Logger`."""
+        node, port = target
+        self._connected(scope, source, (self._number(scope, node), port), way)
+
+    def _connected(self, scope: int, source: Port, target: Port, pact: str) -> None:
+        """Record a stream to an operator of a number, or to the scope itself."""
         node, output = source
-        within = self._scopes[scope]
-        sender = self._operators.get((scope, node), NONE) if node else within
         self._buffers["channels"].add_with(
-            (pact,), self._clock.now(), number, within, sender, output, operator.number, port
-        )
+            (pact,), self._clock.now(), self._n_channels, self._scopes[scope],
+            self._number(scope, node), output, *target,
+        )  # fmt: skip
+        self._n_channels += 1
+
+    def _number(self, scope: int, node: int) -> int:
+        """Of an operator of a scope; of the scope for 0."""
+        return self._operators.get((scope, node), NONE) if node else self._scopes[scope]
 
     def summaries(self, operator: Any, table: Sequence[Mapping[int, Any]]) -> None:
         """See `Logger`."""

@@ -47,6 +47,29 @@ def holders(worker: Worker, scope: int, node: int, time: Any) -> list[Holder]:
     return []
 
 
+def holders_at(worker: Worker, root: int, nodes: list[int]) -> list[Holder]:
+    """What could still produce the earliest times at an operator, by its place in each scope.
+
+    Of one without an input: what keeps its dataflow from its end.
+    """
+    for dataflow in list(worker._dataflows.values()):
+        if not dataflow.scopes or dataflow.scopes[0] != root:
+            continue
+        scopes = _layouts(dataflow)
+        *around, node = nodes or [0]
+        index = next((i for i, each in enumerate(scopes) if each.address == tuple(around)), None)
+        own, found = local_outstanding(scopes), _unbuilt(worker, dataflow)
+        topology = None if index is None else scopes[index].topology
+        if index is None or topology is None or not node or not topology.nodes[node].inputs:
+            return found + causes(scopes, own, worker.index, worker.peers)
+        for port in range(topology.nodes[node].inputs):
+            at = index, topology.target(node, port)
+            for time in scopes[index].subgraph.frontier(node, port):
+                found += explain(scopes, own, at, time, worker.index, worker.peers)
+        return list(dict.fromkeys(found))
+    return []
+
+
 def all_causes(worker: Worker) -> list[Holder]:
     """What keeps the dataflows of a worker from their ends."""
     found: list[Holder] = []

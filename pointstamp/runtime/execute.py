@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from pointstamp.communication.target import check_main, check_workers
 from pointstamp.dataflow.limits import LIMIT_BYTES
+from pointstamp.dataflow.program_lines import noting_lines
+from pointstamp.runtime.dashboards import Dashboard, dashboard_open, dashboard_options
 from pointstamp.runtime.introspection import listening
 from pointstamp.runtime.run_options import check_options
 
@@ -35,6 +37,7 @@ def execute(
     in_flight_bytes: int = LIMIT_BYTES,
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
+    dashboard: bool | Dashboard = False,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each worker, and complete what it built.
 
@@ -78,6 +81,9 @@ def execute(
     spill_directory : path, optional
         Where on disk; the default is that of `tempfile`. The files have no names there, so
         nothing is ever left over.
+    dashboard : bool or Dashboard
+        Serve a live page of the program to this machine for as long as it runs; its address, with
+        a token, is written to standard error (`docs/watching.md`).
 
     Returns
     -------
@@ -103,6 +109,7 @@ def execute(
     check_options(
         progress, log, watchdog_s, in_flight_bytes, accumulate, memory_limit, spill_directory
     )
+    page = dashboard_options(dashboard)
     if log is not None:
         log.prepare()
 
@@ -111,7 +118,7 @@ def execute(
 
         return run_worker(
             communicator,
-            main,
+            main if page is None else noting_lines(main),
             *args,
             progress=progress,
             accumulate=accumulate,
@@ -127,8 +134,9 @@ def execute(
     if workers == 1:
         from pointstamp.communication.launch import run_single
 
-        return run_single(target)
-    with listening():
+        with dashboard_open(page):
+            return run_single(target)
+    with listening(), dashboard_open(page):
         if threads:
             from pointstamp.communication.launch import run_threads
 

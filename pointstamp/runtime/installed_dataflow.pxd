@@ -16,3 +16,4 @@ cdef class InstalledDataflow:
     cdef public list inputs
     cdef public bint is_dropped
     cdef public object durable_state
+    cdef public object beside

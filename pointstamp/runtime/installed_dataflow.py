@@ -31,6 +31,8 @@ class InstalledDataflow:
         self.inputs: list[Any] = []
         self.is_dropped = False
         self.durable_state: DataflowState | None = None
+        self.beside: Any = None
+        """What layers below keep of it; see `ScopeCore`."""
 
 
 def unique_name(name: str, known: list[str]) -> str:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Thread
-from time import perf_counter
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.durability import DataflowState
@@ -46,6 +46,8 @@ class Snapshot:
         other workers.
     seconds : float
         What the writing took.
+    began_s, ended_s : float
+        When it was asked for, and when it was over, in seconds since 1970.
     on_error : callable, optional
         Called with the `CheckpointError` for which it is given up; without, that fails the
         worker.
@@ -59,6 +61,7 @@ class Snapshot:
         self.on_error: Callable[[CheckpointError], object] | None = None
         self.part: Any = None
         self.seconds = 0.0
+        self.began_s, self.ended_s = time(), 0.0
         self.tables: dict[tuple[str, str], TableDelta] = {}
         self._n_missing = n_operators
         self._write = write
@@ -82,6 +85,7 @@ class Snapshot:
     def finish(self) -> None:
         """It is written, or given up."""
         self.tables = {}
+        self.ended_s = time()
         self.is_over = True
         self.done = not self.is_abandoned
 
@@ -106,6 +110,7 @@ class WorkerSnapshots:
         self._in_background = True
         self._former: Any = None
         """The last part that was written."""
+        self._last: Snapshot | None = None
 
     def add(self, durable_state: DataflowState) -> None:
         """Another durable dataflow."""
@@ -206,6 +211,7 @@ class WorkerSnapshots:
             self._begin_anew()
         else:
             self._former = snapshot.part
+            self._last = snapshot
         snapshot.finish()
 
     def _write_part(self, epoch: int, tables: Any) -> Any:
@@ -227,6 +233,10 @@ class WorkerSnapshots:
                     f"{self._waiting[0].epoch} is done; step until then"
                 )
             self.durable_states.remove(durable_state)
+
+    def recent(self) -> list[Snapshot]:
+        """The last that was written here, if any was, and those that are under way."""
+        return [*([] if self._last is None else [self._last]), *self._waiting]
 
     @property
     def is_busy(self) -> bool:

@@ -11,8 +11,8 @@ cdef class Worker:
     cdef object __weakref__
     cdef readonly object communicator
     cdef readonly object environment
-    cdef object _receive
-    cdef object _flush
+    cdef public object _receive
+    cdef public object _flush
     cdef object _calls
     cdef dict _arrivals
     cdef Py_ssize_t _peers

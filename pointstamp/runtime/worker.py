@@ -98,7 +98,7 @@ class Worker:
             arrivals={channel.id: receive for channel, receive in own.items()},
             channels={channel.id: channel for channel in own},
         )
-        # Looked up once: a step is short.
+        # Looked up once: a step is short. Samples of it put others here (`watched_samples`).
         self._receive = communicator.receive
         self._flush = communicator.flush
         self._alarms = self.timers.waiting
@@ -613,7 +613,7 @@ class Worker:
             assert inner.subgraph is not None
             dataflow.scopes.append(inner.number)
             self._progress.install(inner.number, inner.subgraph)
-        dataflow.root = scope.subgraph
+        dataflow.root, dataflow.beside = scope.subgraph, scope.beside
         dataflow.lines = scope.structure()
         self._control.install(dataflow)
         self._activate(dataflow)
@@ -674,7 +674,7 @@ class Worker:
 
     def _retire(self, dataflow: InstalledDataflow) -> None:
         """Let go of a dataflow, be it that it is complete or dropped, and close what it began."""
-        dataflow.root = None
+        dataflow.root = dataflow.beside = None
         if dataflow.durable_state is not None and not dataflow.is_dropped:
             dataflow.durable_state.finish()
         with dataflow.closers:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.target import check_workers
 from pointstamp.errors import UsageError
+from pointstamp.runtime.dashboards import Dashboard, dashboard_options, open_dashboard
 from pointstamp.service.checkpoint_config import checkpoint_config, checkpoint_of
 from pointstamp.service.protocol import WorkerHandle, token_of
 from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
@@ -34,6 +36,7 @@ def serve(
     restart: RestartPolicy | None = DEFAULT_RESTART,
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
+    dashboard: bool | Dashboard = False,
 ) -> Service:
     """Run a dataflow that stays, on workers of this machine; what to drive it with.
 
@@ -81,6 +84,8 @@ def serve(
     memory_limit, spill_directory : optional
         How much of what waits each worker keeps in memory, in front of operators and of what is
         sent, and where the rest goes; see `execute`.
+    dashboard : bool or Dashboard
+        Serve a live page of the service to this machine for as long as it stays; see `execute`.
 
     Returns
     -------
@@ -129,6 +134,7 @@ def serve(
     """
     check_workers(workers)
     check_restart(restart)
+    page = dashboard_options(dashboard)
     if threads and certificates is not None:
         raise UsageError("threads have no Flight servers, so nothing to encrypt: leave one out")
     options = {"memory_limit": memory_limit, "spill_directory": spill_directory}
@@ -136,6 +142,7 @@ def serve(
     if collections is None and inputs is None:
         raise UsageError("serve is given no inputs: give inputs= of streams, or collections=")
     spec = service_spec(build, *streams, options, collections)
+    spec = replace(spec, notes_lines=page is not None)
     place = checkpoint_of(checkpoint)
     flight = None if threads else FlightConfig(new_secret(), certificates)
 
@@ -146,4 +153,6 @@ def serve(
     supervisor = Supervisor(make_pool, None if place is None else restart)
     supervisor.start()
     token = None if flight is None else token_of(flight.secret)
-    return Service(spec, supervisor, token=token, checkpoint=place)
+    return Service(
+        spec, supervisor, token=token, checkpoint=place, page=open_dashboard(page, supervisor.abort)
+    )

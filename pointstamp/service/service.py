@@ -85,12 +85,15 @@ class Service(contextlib.AbstractContextManager["Service"]):
         new_feed: NewFeed = CollectionFeed,
         new_upserts: NewUpserts = UpsertFeed,
         new_output: NewOutput = CollectionOutput,
+        page: Any = None,
     ) -> None:
         self.spec = spec
         self.name = name
         self.token = token
         """What clients present to the Flight servers of the workers; None if there are none."""
         self._supervisor = supervisor
+        self._page = page
+        """The server of its live page, if it has one."""
         self._checkpoint = checkpoint
         self._stager = stager
         self._before_end = before_end
@@ -107,7 +110,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         }
         self._is_over = False
         self._stopping = threading.Lock()
-        weakref.finalize(self, _abandoned, supervisor).atexit = False
+        weakref.finalize(self, _abandoned, supervisor, page).atexit = False
         self._feeds.ticker.start()
 
     @property
@@ -210,6 +213,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self.abort()
             raise
         self._is_over = True
+        self._close_page()
         if not supervisor.join(END_S):
             supervisor.abort()
             raise ServiceError(f"the workers did not end in {END_S:g} s, and were aborted")
@@ -220,10 +224,15 @@ class Service(contextlib.AbstractContextManager["Service"]):
         """End the workers as they are; what is not complete is lost. Again does nothing."""
         if not self._is_over:
             self._is_over = True
+            self._close_page()
             self._before_end()
             self._supervisor.abort()
             self._supervisor.join(END_S)
             self._feeds.ticker.stop()
+
+    def _close_page(self) -> None:
+        if self._page is not None:
+            self._page.close()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
@@ -311,8 +320,10 @@ class Service(contextlib.AbstractContextManager["Service"]):
                 return False
 
 
-def _abandoned(supervisor: Supervisor) -> None:
+def _abandoned(supervisor: Supervisor, page: Any) -> None:
     """Nothing holds the service any more: without this its workers would stay to the end."""
+    if page is not None and not page.is_closed:
+        _thread.start_new_thread(page.close, ())
     if not supervisor.termination.has_ended:
         text = "a service that was never stopped is aborted: leave its block, or call stop()"
         supervisor.end()

@@ -55,6 +55,8 @@ class ServiceSpec:
     """From which nothing is ever deleted."""
     maintained: Mapping[str, Schema] = field(default_factory=dict)
     """Which outputs are collections."""
+    notes_lines: bool = False
+    """Whether workers note at which lines of the program operators are made."""
 
     def given(self, name: str, stream: Stream[Any]) -> Stream[Any] | Collection | Clock:
         """What `build` is given for an input, of the stream of what comes."""

@@ -60,6 +60,8 @@ def run_service_worker(
 ) -> None:
     """Run a worker of a service: it reports, serves, and goes on until it is to stop."""
     secret = b"" if flight is None else flight.secret
+    if spec.notes_lines:
+        worker.environment.lines = {}
     service_worker = ServiceWorker(worker, spec, config, secret)
     with contextlib.ExitStack() as stack:
         reached_at: ServiceWorker | str = service_worker

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pointstamp.communication.tls import Certificates
+    from pointstamp.runtime.dashboards import Dashboard
     from pointstamp.service.protocol import WorkerHandle
     from pointstamp.service.service import Service
 
@@ -43,6 +45,7 @@ def serve(
     restart: RestartPolicy | None = DEFAULT_RESTART,
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
+    dashboard: bool | Dashboard = False,
 ) -> Service:
     """Run a dataflow that stays, on the tasks of a Spark job; what to drive it with.
 
@@ -79,6 +82,8 @@ def serve(
     restart : RestartPolicy, optional
     memory_limit, spill_directory : optional
         The directory is one of the executors' machines.
+    dashboard : bool or Dashboard
+        The driver serves the page; see `ps.execute`.
 
     Returns
     -------
@@ -116,6 +121,7 @@ def serve(
     """
     from pointstamp.communication.authentication import new_secret
     from pointstamp.communication.target import check_workers
+    from pointstamp.runtime.dashboards import dashboard_options, open_dashboard
     from pointstamp.service.checkpoint_config import checkpoint_config, checkpoint_of
     from pointstamp.service.protocol import token_of
     from pointstamp.service.service import Service
@@ -129,6 +135,7 @@ def serve(
 
     check_workers(workers)
     check_restart(restart)
+    page = dashboard_options(dashboard)
     spark = spark or session(workers=workers + 1)
     _check(spark, workers)
     name = f"pointstamp-{uuid.uuid4().hex[:8]}" if name is None else name
@@ -141,6 +148,7 @@ def serve(
         _schemas({} if outputs is None else outputs),
     )
     spec = service_spec(build, *streams, options, collections)
+    spec = replace(spec, notes_lines=page is not None)
     place = checkpoint_of(checkpoint)
     flight = FlightConfig(new_secret(), certificates)
 
@@ -159,6 +167,7 @@ def serve(
         name=name,
         token=token_of(flight.secret),
         checkpoint=place,
+        page=open_dashboard(page, supervisor.abort),
         stager=registration.stage,
         before_end=side.stop_queries,
         new_feed=partial(SparkFeed, side),

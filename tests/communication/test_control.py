@@ -385,7 +385,7 @@ def test_a_process_of_this_user_may_ask_for_explanations_and_for_nothing_else():
         with ControlClient(here, -1) as asker:
             (found,) = asker.ask(ExplainProgram(SOON_S), SOON_S)  # one for each process
             assert (found.process, found.text) == (os.getpid(), "all is well")
-            with pytest.raises(UsageError, match="may ask for explanations, and send no Ask"):
+            with pytest.raises(UsageError, match="may ask what a program does, and send no Ask"):
                 asker.ask(Ask(1), SOON_S)
             assert len(server.connections()) == 2
             asker.send(Introduction(0))

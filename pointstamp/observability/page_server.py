@@ -1,0 +1,238 @@
+"""The server of the live page: a few files and three questions, read-only, for those with a token.
+
+It listens on loopback unless another address is given, and answers `GET` alone. The first request
+has the token in its address, `/?token=...`; the page gets it as a cookie, which its own requests
+bring. Where it listens on loopback the name in `Host` has to be one of loopback, so that no page of
+another name that leads here can ask.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import socket
+import sys
+import threading
+from contextlib import suppress
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Protocol, Self
+from urllib.parse import parse_qs, quote, urlsplit
+
+from pointstamp.errors import CommunicationError, PointstampError, UsageError
+
+PAGE = Path(__file__).parent / "page"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+FILES = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/graph.js": ("graph.js", "text/javascript; charset=utf-8"),
+    "/panels.js": ("panels.js", "text/javascript; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/vendor/elk-api.js": ("vendor/elk-api.js", "text/javascript; charset=utf-8"),
+    "/vendor/elk-worker.min.js": ("vendor/elk-worker.min.js", "text/javascript; charset=utf-8"),
+    "/vendor/uPlot.iife.min.js": ("vendor/uPlot.iife.min.js", "text/javascript; charset=utf-8"),
+    "/vendor/uPlot.min.css": ("vendor/uPlot.min.css", "text/css; charset=utf-8"),
+}
+"""What there is, by its path: nothing else of the disk can be asked for."""
+
+POLICY = (
+    "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
+    "frame-ancestors 'none'"
+)
+"""Nothing is loaded from elsewhere, nor sent there."""
+
+MIN_TOKEN = 16
+NEVER_S = 1e6
+
+
+class PageSource(Protocol):
+    """What the page shows: a running program, or the log of one."""
+
+    def structure(self) -> dict[str, Any]:
+        """Operators and streams; see `runtime.watched_structure`."""
+
+    def view(self) -> dict[str, Any]:
+        """All that is drawn beside and on the graph, as of now."""
+
+    def explain(self, address: str) -> dict[str, Any]:
+        """What holds back the operator of that address."""
+
+
+class PageServer:
+    """Serves the page of one program from a thread of its own, from its making to `close`.
+
+    Parameters
+    ----------
+    source : PageSource
+    host : str
+        The address to listen at.
+    port : int
+        0 for a free one.
+    token : str, optional
+        What a browser has to know; a new one if not given.
+
+    Raises
+    ------
+    UsageError
+        If the token is shorter than 16 characters.
+    CommunicationError
+        If it cannot listen there.
+    """
+
+    def __init__(
+        self, source: PageSource, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+    ) -> None:
+        if token is not None and (not isinstance(token, str) or len(token) < MIN_TOKEN):
+            raise UsageError(f"a token has at least {MIN_TOKEN} characters; found one of another")
+        self.token = secrets.token_urlsafe(24) if token is None else token
+        self.host = host
+        self.is_closed = False
+        make = _Server6 if ":" in host else _Server
+        try:
+            self._server = make((host, port), _Request)
+        except (OSError, OverflowError) as error:
+            raise CommunicationError(
+                f"the page cannot be served at {host}, port {port}: {error}; name another one"
+            ) from error
+        self._server.source, self._server.token = source, self.token
+        self._server.is_local = host in LOOPBACK
+        # It sleeps until something connects, and does not look each half second whether it is to
+        # end, as is the default: a page that nothing looks at costs nothing.
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(NEVER_S,), name="pointstamp-page", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """What to open in a browser; it has the token."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/?token={quote(self.token)}"
+
+    def close(self) -> None:
+        """Serve no more; its thread has ended when this returns. Again does nothing."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        ending = threading.Thread(target=self._server.shutdown)
+        ending.start()
+        while ending.is_alive():  # what connects has it look whether it is to end
+            with suppress(OSError):
+                socket.create_connection((self.host, self.port), 1.0).close()
+            ending.join(0.05)
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    source: PageSource
+    token: str
+    is_local: bool
+
+    @property
+    def cookie(self) -> str:
+        """The name of its cookie: browsers have those of all ports of a host together."""
+        return f"pointstamp-{self.server_address[1]}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that has gone away is no error; others are printed, as by default."""
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Request(BaseHTTPRequestHandler):
+    """One connection of a browser."""
+
+    server: _Server
+    server_version = "pointstamp"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """Answer a file, or a question."""
+        asked = urlsplit(self.path)
+        query = {name: values[-1] for name, values in parse_qs(asked.query).items()}
+        if self.server.is_local and not self._is_host_of_loopback():
+            self._answer(403, b"this page is served to this machine alone\n")
+            return
+        if not self._has_token(query):
+            self._answer(
+                401, b"open the page by its whole address, with the token that was printed\n"
+            )
+            return
+        source = self.server.source
+        questions = {
+            "/api/structure": source.structure,
+            "/api/view": source.view,
+            "/api/explain": lambda: source.explain(query.get("operator", "")),
+        }
+        if asked.path in questions:
+            self._answer_question(questions[asked.path])
+        elif asked.path in FILES:
+            name, kind = FILES[asked.path]
+            self._answer(200, (PAGE / name).read_bytes(), kind)
+        else:
+            self._answer(404, b"there is no such page\n")
+
+    def _answer_question(self, question: Any) -> None:
+        try:
+            found, status = question(), 200
+        except PointstampError as error:
+            found, status = {"error": str(error)}, 503
+        body = json.dumps(found, separators=(",", ":")).encode()
+        self._answer(status, body, "application/json")
+
+    def _answer(self, status: int, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        if status == 200:
+            self.send_header(
+                "Set-Cookie",
+                f"{self.server.cookie}={quote(self.server.token)}; HttpOnly; SameSite=Strict",
+            )
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _has_token(self, query: dict[str, str]) -> bool:
+        try:
+            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
+        except CookieError:
+            cookie = None
+        given = query.get("token") or ("" if cookie is None else cookie.value)
+        expected = {self.server.token, quote(self.server.token)}
+        return any(hmac.compare_digest(given.encode(), each.encode()) for each in expected)
+
+    def _is_host_of_loopback(self) -> bool:
+        host = self.headers.get("Host", "")
+        name = host.rpartition("]")[0].lstrip("[") if "[" in host else host.partition(":")[0]
+        return name in LOOPBACK
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is printed for a request."""

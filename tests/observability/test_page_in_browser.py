@@ -1,0 +1,229 @@
+"""The page in a real browser: what is drawn, what a click shows, and that it needs no network."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.observability.live_view import LiveView
+from pointstamp.observability.log_view import LogView
+from pointstamp.observability.page_server import PageServer
+from pointstamp.runtime.watched_program import ReadWorkers, read_program
+from tests.observability.browser import Browser, needs_browser
+
+pytestmark = [needs_browser, pytest.mark.once]
+
+READY = "document.body?.dataset.ready"
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def loop(worker: ps.Worker, go_on: Callable[[int], bool], pause_s: float = 0.0) -> None:
+    """Epochs of records that go round a loop, as long as it is to go on."""
+    worker.environment.lines = {}
+    with worker.dataflow("halving") as scope:
+        input, stream = scope.new_input("numbers")
+        with scope.iterative(name="Halve") as inner:
+            closing, cycle = inner.feedback(1)
+            numbers = stream.enter(inner).concat(cycle).exchange(lambda x: x)
+            done, rest = numbers.branch(lambda x: x > 0)
+            closing.connect(rest.map(lambda x: x // 2, name=HOSTILE))
+            out = done.leave()
+        probe = out.probe(name="halved")
+    epoch = 0
+    while go_on(epoch):
+        for x in range(20):
+            input.send(x)
+        epoch += 1
+        input.advance_to(epoch)
+        worker.step_while(lambda epoch=epoch: probe.less_than(epoch))
+        time.sleep(pause_s)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    with Browser(tmp_path) as browser:
+        yield browser
+
+
+def test_a_log_is_drawn_with_all_that_it_has(tmp_path: Path, browser: Browser) -> None:
+    folder = tmp_path / "run.log"
+    ps.execute(loop, lambda n: n < 5, workers=2, threads=True, log=ps.Log(folder))
+    view = LogView(folder)
+    operators, streams = view.structure()["operators"], view.structure()["streams"]
+    with PageServer(view) as server:
+        browser.open(server.url)
+        browser.wait(READY)
+        drawn = browser.texts("#drawing g[data-operator] > text:first-of-type")
+        kinds = [each for each in operators if each["kind"] == "operator"]
+        assert len(drawn) == len(kinds)
+        assert {"numbers", "halved", "Feedback", HOSTILE[:25] + "…"} <= set(drawn)
+        assert browser.value("document.querySelectorAll('rect.scope').length") == 2
+        assert browser.value("document.querySelectorAll('path.stream').length") == len(streams)
+        # What closes the loop is drawn back, and nothing else is.
+        back = browser.value(
+            "[...document.querySelectorAll('path.back')].map(each => each.dataset.stream)"
+        )
+        (feedback,) = [e["address"] for e in operators if e["name"] == "Feedback"]
+        assert back == [each["stream"] for each in streams if each["target"] == feedback]
+        # Each box lies in that of its scope.
+        assert browser.value(
+            """[...document.querySelectorAll('g[data-operator]')].every(each => {
+                const inner = each.getBBox(), depth = each.dataset.operator.split("/").length;
+                return [...document.querySelectorAll('rect.scope')].filter(scope => {
+                    const box = scope.getBBox();
+                    return box.x <= inner.x && inner.x + inner.width <= box.x + box.width &&
+                        box.y <= inner.y && inner.y + inner.height <= box.y + box.height;
+                }).length === depth - 1; })"""
+        )
+        counts = browser.texts("#drawing text.count")
+        assert len(counts) == len(streams)
+        assert "200" in counts  # records of five epochs, of two workers, into the loop
+        assert "slowest epoch" in browser.texts("#critical p")[0]
+        (epochs,) = browser.texts("[data-figure=epochs]")
+        assert epochs.startswith("6 ")
+        assert browser.value("document.querySelectorAll('#latencies canvas').length") == 1
+        assert "5 rounds" in browser.texts("#loops p")[0]
+        assert timeline_is_painted(browser)
+        browser.click("#zoom-critical")
+        assert browser.value("panels.timeline.range !== null")
+        assert browser.value("typeof window.alert") == "function"
+        assert browser.errors == []
+
+
+def timeline_is_painted(browser: Browser) -> bool:
+    """Whether the longest piece of each worker has its colour in the picture."""
+    found: bool = browser.value(
+        """(() => { const timeline = panels.timeline, { canvas } = timeline;
+        const ratio = window.devicePixelRatio, [from, to] = timeline.shown();
+        const of = (context, x, y) => [...context.getImageData(x * ratio, y * ratio, 1, 1).data];
+        return timeline.data.rows.every((row, i) => {
+            const longer = (a, b) => b[1] - b[0] > a[1] - a[0] ? b : a;
+            const [began, ended, what] = row.segments.reduce(longer);
+            const x = 70 + (canvas.clientWidth - 70) * ((began + ended) / 2 - from) / (to - from);
+            const sample = document.createElement("canvas").getContext("2d");
+            sample.fillStyle = timeline.colour(what);
+            sample.fillRect(0, 0, 9, 9);
+            const drawn = of(canvas.getContext("2d"), x, 26 * i + 6);
+            return String(drawn) === String(of(sample, 2, 2)); }); })()"""
+    )  # fmt: skip
+    return found
+
+
+class Running:
+    """A program on threads, with its page, for as long as the block lasts."""
+
+    def __init__(self, main: Callable[..., Any], workers: int, *args: Any) -> None:
+        self.is_over = threading.Event()
+        self._errors: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, args=(main, workers, args))
+        self.server = PageServer(LiveView(read_program, "a test"))
+
+    def _run(self, main: Callable[..., Any], workers: int, args: tuple[Any, ...]) -> None:
+        try:
+            ps.execute(
+                main, lambda n: not self.is_over.is_set(), *args, workers=workers, threads=True
+            )
+        except BaseException as error:  # noqa: BLE001  (raised at the end of the block)
+            self._errors.append(error)
+
+    def end(self) -> None:
+        self.is_over.set()
+        self._thread.join()
+        if self._errors:
+            raise self._errors[0]
+
+    def __enter__(self) -> Running:
+        self._thread.start()
+        ends = time.monotonic() + 60
+        while not any(
+            worker["operators"]
+            for answer in read_program(ReadWorkers("structure"))
+            for worker in answer["workers"]
+        ):
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+        self.server.close()
+
+
+def test_a_running_program_is_live_and_a_click_explains(browser: Browser) -> None:
+    with Running(loop, 2, 0.002) as running:
+        browser.open(running.server.url)
+        browser.wait(READY)
+        assert browser.texts("#status") == ["live"]
+        first = browser.wait("Object.values(view.streams).some(each => each.rate > 0) && view.at")
+        assert browser.wait(f"view.at > {first}")
+        probe = browser.value(
+            "graph.structure.operators.find(each => each.name === 'halved').address"
+        )
+        browser.click(f"g[data-operator='{probe}']")
+        # The loop runs on: until something was caught on its way.
+        path = browser.wait("[...document.querySelectorAll('rect.lit')].length > 1")
+        assert path
+        assert browser.wait("document.querySelectorAll('path.stream.lit').length")
+        details = browser.wait("document.getElementById('details').textContent")
+        assert "halved" in details
+        assert "worker" in details
+        assert f"{Path(__file__).name}:" in details
+        for mode in ("waiting", "share", "held"):
+            browser.click(f"input[value={mode}]")
+            assert browser.value("graph.mode") == mode
+        # The input holds a capability, and the probe never does.
+        fills = "[...document.querySelectorAll('rect.operator')].map(each => each.style.fill)"
+        browser.wait(f"new Set({fills}).size > 1")
+        assert timeline_is_painted(browser)
+        assert "worker" in browser.texts("#workers th")[0]
+        running.end()
+        browser.wait("document.getElementById('status').className === 'over'")
+        assert "has ended" in browser.texts("#status")[0]
+        # What is drawn stays.
+        assert browser.value("document.querySelectorAll('g[data-operator]').length") == 7
+        assert browser.errors == []
+
+
+def test_a_thousand_operators_are_drawn(browser: Browser) -> None:
+    def main(worker: ps.Worker, go_on: Callable[[int], bool]) -> None:
+        with worker.dataflow("large") as scope:
+            input, stream = scope.new_input("numbers")
+            ends = []
+            for _ in range(20):
+                with scope.scoped(ps.Product(ps.Int, ps.Int)) as inner:
+                    each = stream.enter(inner)
+                    for _ in range(49):
+                        each = each.map(abs)
+                    ends.append(each.leave())
+            probe = ends[0].concat(*ends[1:]).probe()
+        epoch = 0
+        while go_on(epoch):
+            epoch += 1
+            input.send(epoch)
+            input.advance_to(epoch)
+            worker.step_while(lambda epoch=epoch: probe.less_than(epoch))
+            time.sleep(0.05)
+
+    with Running(main, 1) as running:
+        browser.open(running.server.url)
+        browser.wait(READY)
+        n_boxes = browser.value("document.querySelectorAll('g[data-operator]').length")
+        assert n_boxes >= 980
+        assert browser.value("Object.keys(view.operators).length") >= n_boxes
+        assert int(browser.value("document.body.dataset.layoutMs")) < 30_000
+        assert browser.errors == []
+
+
+def test_without_the_token_there_is_no_page(browser: Browser) -> None:
+    with PageServer(LiveView(lambda request: [], "a test")) as server:
+        browser.open(server.url.partition("?")[0])
+        assert "with the token" in browser.wait("document.body?.textContent")
+        browser.open(server.url)
+        said = browser.wait("document.body?.dataset.failed")
+        assert "no worker of the program answers" in said
