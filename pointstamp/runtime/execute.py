@@ -6,8 +6,9 @@ A process that starts workers runs none itself, so what a worker needs is import
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from os import PathLike
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from pointstamp.communication.target import check_main, check_workers
 from pointstamp.dataflow.limits import LIMIT_BYTES
@@ -17,6 +18,8 @@ from pointstamp.runtime.run_options import check_options
 if TYPE_CHECKING:
     from pointstamp.communication.communicator import Communicator
     from pointstamp.dataflow.logging_protocol import LoggerFactory
+    from pointstamp.metrics.endpoint import MetricsEndpoint
+    from pointstamp.metrics.worker_meter import Metered
     from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
@@ -35,6 +38,7 @@ def execute(
     in_flight_bytes: int = LIMIT_BYTES,
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
+    metrics: int | str | MetricsEndpoint | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each worker, and complete what it built.
 
@@ -78,6 +82,10 @@ def execute(
     spill_directory : path, optional
         Where on disk; the default is that of `tempfile`. The files have no names there, so
         nothing is ever left over.
+    metrics : int, str or MetricsEndpoint, optional
+        Serve metrics for Prometheus at `/metrics` of this port, and `/health` and `/ready`,
+        as long as the workers run: a port of this machine alone, 0 for a free one, or
+        "HOST:PORT". The logger "pointstamp.metrics" says which it is.
 
     Returns
     -------
@@ -92,6 +100,8 @@ def execute(
     UsageError
         When an argument is not what it has to be; when `main` is a coroutine function or a
         generator function: calling it runs nothing.
+    MissingExtraError
+        If metrics are asked for, and prometheus_client is not installed.
 
     Examples
     --------
@@ -105,30 +115,33 @@ def execute(
     )
     if log is not None:
         log.prepare()
+    with ExitStack() as stack:
+        if metrics is not None:
+            log = metered(metrics, workers, log, stack)
 
-    def target(communicator: Communicator) -> Result:
-        from pointstamp.runtime.run_worker import run_worker
+        def target(communicator: Communicator) -> Result:
+            from pointstamp.runtime.run_worker import run_worker
 
-        return run_worker(
-            communicator,
-            main,
-            *args,
-            progress=progress,
-            accumulate=accumulate,
-            log=log,
-            watchdog_s=watchdog_s,
-            in_flight_bytes=in_flight_bytes,
-            memory_limit=memory_limit,
-            spill_directory=spill_directory,
-        )
+            return run_worker(
+                communicator,
+                main,
+                *args,
+                progress=progress,
+                accumulate=accumulate,
+                log=log,
+                watchdog_s=watchdog_s,
+                in_flight_bytes=in_flight_bytes,
+                memory_limit=memory_limit,
+                spill_directory=spill_directory,
+            )
 
-    # What cannot be carried to the workers is reported under the name the caller knows.
-    target.__qualname__ = getattr(main, "__qualname__", repr(main))
-    if workers == 1:
-        from pointstamp.communication.launch import run_single
+        # What cannot be carried to the workers is reported under the name the caller knows.
+        target.__qualname__ = getattr(main, "__qualname__", repr(main))
+        if workers == 1:
+            from pointstamp.communication.launch import run_single
 
-        return run_single(target)
-    with listening():
+            return run_single(target)
+        stack.enter_context(listening())
         if threads:
             from pointstamp.communication.launch import run_threads
 
@@ -136,3 +149,18 @@ def execute(
         from pointstamp.communication.processes import run_processes
 
         return run_processes(target, workers)
+
+
+def metered(metrics: Any, workers: int, log: LoggerFactory | None, stack: ExitStack) -> Metered:
+    """Serve metrics until `stack` is closed; what the workers are given as their log.
+
+    Raises `UsageError` and `MissingExtraError`, as `execute`.
+    """
+    # Not above: few programs have metrics, and others need nothing that they are made of.
+    from pointstamp.metrics.endpoint import endpoint_of
+
+    endpoint = endpoint_of(metrics)
+    assert endpoint is not None
+    from pointstamp.metrics.server import serving
+
+    return stack.enter_context(serving(endpoint, workers, log))

@@ -67,6 +67,8 @@ def run_worker(
             stall_s=watchdog.STALL_S if watches_for_stalls else None,
             in_flight_bytes=in_flight_bytes,
         )
+        if kept is not None:
+            kept.watch(worker)
         if memory is not None:
             worker.environment.limit_memory(memory)
         stack.callback(worker.close)
