@@ -14,10 +14,17 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pointstamp.checkpoint import snapshot_counts
 from pointstamp.communication import explanations, publishing
 from pointstamp.errors import PointstampError
 from pointstamp.metrics.resident_memory import resident_bytes
-from pointstamp.metrics.samples import DataflowSample, ProcessSample, WorkerSample, of_dataflow
+from pointstamp.metrics.samples import (
+    CheckpointSample,
+    DataflowSample,
+    ProcessSample,
+    WorkerSample,
+    of_dataflow,
+)
 
 if TYPE_CHECKING:
     from pointstamp.metrics.worker_meter import WorkerMeter
@@ -55,7 +62,18 @@ def own_sample(run: str) -> ProcessSample | None:
     if not meters:
         return None
     workers = tuple(_steady(meter) for meter in meters)
-    return ProcessSample(os.getpid(), gethostname(), resident_bytes(), workers)
+    return ProcessSample(os.getpid(), gethostname(), resident_bytes(), workers, _checkpoints())
+
+
+def _checkpoints() -> tuple[CheckpointSample, ...]:
+    """The snapshots that this process has committed."""
+    now = time.monotonic()
+    return tuple(
+        CheckpointSample(
+            *(place, each.epoch, each.number, now - each.at_s, each.n_bytes, each.seconds)
+        )
+        for place, each in snapshot_counts.committed().items()
+    )
 
 
 def collect(run: str, timeout_s: float) -> list[ProcessSample]:

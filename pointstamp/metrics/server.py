@@ -33,6 +33,9 @@ LOGGER = logging.getLogger("pointstamp.metrics")
 ANSWER_S = 2.0
 """How long workers may take to answer a scrape."""
 
+LOOK_S = 0.05
+"""How often the thread looks whether it is to end."""
+
 CONNECTION_S = 10.0
 """How long a connection may take to send its request, and to take the answer."""
 
@@ -64,12 +67,8 @@ class MetricsServer:
         host, port = self._server.server_address[:2]
         self.url = f"http://{f'[{host!s}]' if ':' in str(host) else host!s}:{port}"
         """Where it is."""
-        self._thread = threading.Thread(
-            target=self._server.serve_forever,
-            kwargs={"poll_interval": 0.1},
-            name="pointstamp-metrics",
-            daemon=True,
-        )
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._run, name="pointstamp-metrics", daemon=True)
         self._thread.start()
         LOGGER.info("metrics are served at %s/metrics", self.url)
         if endpoint.announce is not None:
@@ -77,10 +76,19 @@ class MetricsServer:
 
     def close(self) -> None:
         """Serve nothing more; no thread and no socket is left when it returns."""
-        self._server.shutdown()
+        self.abandon()
         self._thread.join()
-        self._server.close_connections()
-        self._server.server_close()
+
+    def abandon(self) -> None:
+        """The same, a moment after it returns; takes no lock, so the collector may call it."""
+        self._is_closing = True
+
+    def _run(self) -> None:
+        with self._server as server:  # which waits for its threads at the end
+            server.timeout = LOOK_S
+            while not self._is_closing:
+                server.handle_request()
+            server.close_connections()
 
 
 @contextlib.contextmanager
@@ -89,12 +97,12 @@ def serving(
     n_workers: int,
     log: LoggerFactory | None,
     state: Callable[[], ProgramState] = ProgramState,
-) -> Iterator[Metered]:
-    """Serve the metrics of workers during the block; what to give them as their log."""
+) -> Iterator[tuple[MetricsServer, Metered]]:
+    """Serve the metrics of workers during the block; and what to give these as their log."""
     metered = Metered(uuid4().hex, log)
     server = MetricsServer(endpoint, MeteredProgram(metered.run, n_workers, state))
     try:
-        yield metered
+        yield server, metered
     finally:
         server.close()
 

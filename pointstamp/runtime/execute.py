@@ -163,4 +163,5 @@ def metered(metrics: Any, workers: int, log: LoggerFactory | None, stack: ExitSt
     assert endpoint is not None
     from pointstamp.metrics.server import serving
 
-    return stack.enter_context(serving(endpoint, workers, log))
+    _, found = stack.enter_context(serving(endpoint, workers, log))
+    return found

@@ -102,6 +102,8 @@ class Supervisor:
         """Called when they have started again."""
         self.retire: Callable[[], object] = lambda: None
         """Called when the service has ended."""
+        self.n_restarts = 0
+        """How often the workers were started again, or that was tried."""
         self._make_pool = make_pool
         self._policy = policy
         self._changed = threading.Condition()
@@ -120,6 +122,11 @@ class Supervisor:
     def workers(self) -> Sequence[WorkerHandle]:
         """Those that are there, or were last."""
         return self._pool.workers
+
+    @property
+    def is_restarting(self) -> bool:
+        """Whether the workers are lost, and not there again."""
+        return self._pool.termination.has_ended
 
     def pool(self, until: float | None = None) -> WorkerPool:
         """The workers that are there; waits while they are started again.
@@ -205,6 +212,7 @@ class Supervisor:
                 self._policy.within_s,
                 error,
             )
+            self.n_restarts += 1
             pool.abort()
             pool.join(END_S)
             if self._is_ending.wait(self._policy.delay_s):

@@ -43,6 +43,7 @@ def serve(
     restart: RestartPolicy | None = DEFAULT_RESTART,
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
+    metrics: Any = None,
 ) -> Service:
     """Run a dataflow that stays, on the tasks of a Spark job; what to drive it with.
 
@@ -79,6 +80,8 @@ def serve(
     restart : RestartPolicy, optional
     memory_limit, spill_directory : optional
         The directory is one of the executors' machines.
+    metrics : int, str or MetricsEndpoint, optional
+        Served by the driver; see `ps.serve`.
 
     Returns
     -------
@@ -119,6 +122,7 @@ def serve(
     from pointstamp.service.checkpoint_config import checkpoint_config, checkpoint_of
     from pointstamp.service.protocol import token_of
     from pointstamp.service.service import Service
+    from pointstamp.service.service_metrics import ServiceMetrics
     from pointstamp.service.spec import FlightConfig, service_spec
     from pointstamp.service.supervisor import Supervisor
     from pointstamp.spark.collection_outputs import SparkOutput
@@ -143,6 +147,9 @@ def serve(
     spec = service_spec(build, *streams, options, collections)
     place = checkpoint_of(checkpoint)
     flight = FlightConfig(new_secret(), certificates)
+    # Behind all checks: it listens from here on.
+    endpoint = ServiceMetrics(metrics, workers)
+    spec = endpoint.count(spec)
 
     def make_pool(former: Sequence[WorkerHandle]) -> SparkWorkerPool:
         config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
@@ -150,7 +157,7 @@ def serve(
 
     supervisor = Supervisor(make_pool, None if place is None else restart)
     registration = Registration(spark, supervisor, spec, name, flight)
-    supervisor.start()
+    endpoint.start(supervisor)
     registration.announce(supervisor.workers)
     side = SparkSide(spark, registration, place)
     return Service(
@@ -164,6 +171,7 @@ def serve(
         new_feed=partial(SparkFeed, side),
         new_upserts=partial(SparkUpsertFeed, side),
         new_output=partial(SparkOutput, side),
+        metrics=endpoint,
     )
 
 
