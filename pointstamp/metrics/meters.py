@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
@@ -112,9 +113,17 @@ class InputMeter:
 class ProbeMeter:
     """The frontier at a probe, and how long epochs took from the inputs of this worker to it."""
 
-    __slots__ = ("address", "buckets", "count", "frontier", "name", "pending", "sum_ns")
+    __slots__ = ("address", "buckets", "count", "frontier", "name", "on_epoch", "pending", "sum_ns")
 
-    def __init__(self, name: str, address: str, frontier: list[Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        frontier: list[Any],
+        on_epoch: Callable[[int | None, int], object] | None = None,
+    ) -> None:
+        self.on_epoch = on_epoch
+        """Called with when an epoch that is complete ended, and with its latency; for logging."""
         self.name = name
         self.address = address
         self.frontier = frontier
@@ -144,6 +153,8 @@ class ProbeMeter:
             self.buckets[bisect_left(_BUCKETS_NS, now - left)] += 1
             self.sum_ns += now - left
             self.count += 1
+            if self.on_epoch is not None:
+                self.on_epoch(until, now - left)
 
 
 class EpochMeter:

@@ -6,9 +6,11 @@ such as count. So workers without metrics have the ordinary classes, and nothing
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +42,8 @@ from pointstamp.progress.topology import Port
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.scope_core import ScopeCore
+
+LOGGER = logging.getLogger("pointstamp.runtime")
 
 MOST_DATAFLOWS = 64
 """So many dataflows that are complete are kept, for a scrape that comes after their end."""
@@ -198,11 +202,29 @@ class WorkerMeter(StepObserver):
         if operator.role == "probe":
             meter: OperatorMeter = operator.meter
             (counts,) = operator.frontiers
-            probe = ProbeMeter(meter.name, meter.address, list(counts.frontier))
+            dataflow = self._dataflow_of(meter)
+            is_logged = LOGGER.isEnabledFor(logging.DEBUG)
+            log = partial(self._log_epoch, dataflow.name, meter.name) if is_logged else None
+            probe = ProbeMeter(meter.name, meter.address, list(counts.frontier), log)
             meter.probe = probe
-            self._dataflow_of(meter).epochs.probes.append(probe)
+            dataflow.epochs.probes.append(probe)
         if self._log is not None:
             self._log.summaries(operator, table)
+
+    def _log_epoch(self, dataflow: str, probe: str, until: int | None, took_ns: int) -> None:
+        what = "all epochs are" if until is None else f"epoch {until - 1} is"
+        seconds = took_ns * 1e-9
+        LOGGER.debug(
+            "worker %d: %s complete at %r of dataflow %r, %.6f s after its inputs left it",
+            *(self.index, what, probe, dataflow, seconds),
+            extra={
+                "worker": self.index,
+                "dataflow": dataflow,
+                "probe": probe,
+                "epoch": None if until is None else until - 1,
+                "seconds": seconds,
+            },
+        )
 
     def observer(self, scope: int) -> CountObserver | None:
         """See `Logger`."""

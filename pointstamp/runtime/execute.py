@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from pointstamp.communication.target import check_main, check_workers
 from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.runtime.introspection import listening
+from pointstamp.runtime.run_logging import logging_run
+from pointstamp.runtime.run_metrics import metered
 from pointstamp.runtime.run_options import check_options
 
 if TYPE_CHECKING:
     from pointstamp.communication.communicator import Communicator
     from pointstamp.dataflow.logging_protocol import LoggerFactory
     from pointstamp.metrics.endpoint import MetricsEndpoint
-    from pointstamp.metrics.worker_meter import Metered
     from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
@@ -116,8 +117,11 @@ def execute(
     if log is not None:
         log.prepare()
     with ExitStack() as stack:
-        if metrics is not None:
-            log = metered(metrics, workers, log, stack)
+        how = "threads" if threads else "processes" if workers > 1 else "here"
+        # What cannot be carried to the workers is reported under the name the caller knows.
+        name = getattr(main, "__qualname__", repr(main))
+        stack.enter_context(logging_run(name, workers, how))
+        log = stack.enter_context(metered(metrics, workers, log))
 
         def target(communicator: Communicator) -> Result:
             from pointstamp.runtime.run_worker import run_worker
@@ -135,8 +139,7 @@ def execute(
                 spill_directory=spill_directory,
             )
 
-        # What cannot be carried to the workers is reported under the name the caller knows.
-        target.__qualname__ = getattr(main, "__qualname__", repr(main))
+        target.__qualname__ = name
         if workers == 1:
             from pointstamp.communication.launch import run_single
 
@@ -149,19 +152,3 @@ def execute(
         from pointstamp.communication.processes import run_processes
 
         return run_processes(target, workers)
-
-
-def metered(metrics: Any, workers: int, log: LoggerFactory | None, stack: ExitStack) -> Metered:
-    """Serve metrics until `stack` is closed; what the workers are given as their log.
-
-    Raises `UsageError` and `MissingExtraError`, as `execute`.
-    """
-    # Not above: few programs have metrics, and others need nothing that they are made of.
-    from pointstamp.metrics.endpoint import endpoint_of
-
-    endpoint = endpoint_of(metrics)
-    assert endpoint is not None
-    from pointstamp.metrics.server import serving
-
-    _, found = stack.enter_context(serving(endpoint, workers, log))
-    return found

@@ -218,6 +218,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self.abort()
             raise
         self._is_over = True
+        LOGGER.info("service %r has stopped: all that it was sent is complete", self.name)
         self._metrics.close()
         if not supervisor.join(END_S):
             supervisor.abort()
@@ -229,6 +230,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         """End the workers as they are; what is not complete is lost. Again does nothing."""
         if not self._is_over:
             self._is_over = True
+            LOGGER.info("service %r is aborted: what is not complete is lost", self.name)
             self._before_end()
             self._supervisor.abort()
             self._supervisor.join(END_S)

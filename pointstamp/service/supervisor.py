@@ -117,6 +117,12 @@ class Supervisor:
         """Start the workers; returns when all are ready."""
         self._pool.start()
         self._thread.start()
+        n_workers = len(self._pool.workers)
+        LOGGER.info(
+            "a service is ready: its %d workers are connected",
+            n_workers,
+            extra={"workers": n_workers},
+        )
 
     @property
     def workers(self) -> Sequence[WorkerHandle]:
@@ -184,6 +190,9 @@ class Supervisor:
             ended = self._pool.termination
             ended.wait()
             error = ended.error
+            if error is not None and not self._is_ending.is_set():
+                first = str(error).partition("\n")[0]
+                LOGGER.info("the workers of a service have ended: %s", first)
             if error is None or not self._may_restart(error) or not self._restart(error):
                 self.termination.end(error)
                 with self._changed:
@@ -230,6 +239,11 @@ class Supervisor:
                 with self._changed:
                     self._pool, self._starting = pool, None
                     self._changed.notify_all()
+                LOGGER.info(
+                    "a service has its %d workers again, after restart %d",
+                    *(len(pool.workers), self.n_restarts),
+                    extra={"workers": len(pool.workers), "restarts": self.n_restarts},
+                )
                 if self._is_ending.is_set():
                     pool.abort()
                 return True

@@ -31,6 +31,7 @@ one step, `mapInArrow(barrier=True)`, at the cost of the one that does nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from os import PathLike, fspath
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from pointstamp.communication.control import WorkerConfig
     from pointstamp.communication.tls import Certificates
     from pointstamp.dataflow.logging_protocol import LoggerFactory
+
+LOGGER = logging.getLogger("pointstamp.spark")
 
 MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
@@ -221,6 +224,7 @@ def run(
     )
     plural = "" if workers == 1 else "s"
     description = f"pointstamp: {name_of(build)}, {workers} worker{plural}"
+    LOGGER.info("%s is planned, as a barrier stage", description, extra={"workers": workers})
     running = _named(work(job), description)
     if fused:
         fused_in = frames[0].mapInArrow(running, struct, barrier=True)

@@ -8,6 +8,7 @@ come by the endpoints. The job holds its slots until the service ends.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pointstamp.communication.tls import Certificates
     from pointstamp.service.protocol import WorkerHandle
     from pointstamp.service.service import Service
+
+LOGGER = logging.getLogger("pointstamp.spark")
 
 
 def serve(
@@ -159,6 +162,12 @@ def serve(
     registration = Registration(spark, supervisor, spec, name, flight)
     endpoint.start(supervisor)
     registration.announce(supervisor.workers)
+    LOGGER.info(
+        "service %r is there for format('pointstamp'), on %d tasks",
+        name,
+        workers,
+        extra={"service": name, "workers": workers},
+    )
     side = SparkSide(spark, registration, place)
     return Service(
         spec,
