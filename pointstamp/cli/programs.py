@@ -143,6 +143,10 @@ def log(
     slots: Annotated[
         int, Option(metavar="N", min=1, max=100_000, help="Into how many slots time is cut.")
     ] = 72,
+    trace: Annotated[
+        Path | None,
+        Option(metavar="FILE.json", help="Instead write a trace, for ui.perfetto.dev."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Sum up the log of a run: a timeline, time per operator, records per channel, a path."""
@@ -153,6 +157,19 @@ def log(
     from pointstamp.observability.timeline import timeline
 
     run = read(file)
+    if trace is not None:
+        from pointstamp.observability.trace_events import write_trace
+
+        n_events = write_trace(run, trace)
+        for what in run.missing:
+            say(what)
+        with answering():
+            if json:
+                found = {"command": "log", "log": file, "trace": str(trace), "events": n_events}
+                print(dumps({**found, "missing": run.missing}))
+            else:
+                print(f"{trace}: {n_events:,} events; open it at https://ui.perfetto.dev")
+        return
     summary = summarize(run, epoch)
     drawn = timeline(run, summary.operators, slots)
     for what in summary.missing:
