@@ -7,7 +7,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -78,14 +78,23 @@ def await_ready(url: str) -> None:
 
 
 @contextmanager
-def executing(main: Any, *args: Any, **options: Any) -> Iterator[str]:
-    """Run `ps.execute(main, *args, metrics=...)` on a thread during the block; its URL."""
+def executing(
+    main: Any, *args: Any, before: Callable[[str], object] = lambda url: None, **options: Any
+) -> Iterator[str]:
+    """Run `ps.execute(main, *args, metrics=...)` on a thread during the block; its URL.
+
+    `before(url)` is called before a worker is started.
+    """
     urls: SimpleQueue[str] = SimpleQueue()
     failures: list[BaseException] = []
 
+    def announce(url: str) -> None:
+        before(url)
+        urls.put(url)
+
     def run() -> None:
         try:
-            ps.execute(main, *args, metrics=MetricsEndpoint(announce=urls.put), **options)
+            ps.execute(main, *args, metrics=MetricsEndpoint(announce=announce), **options)
         except BaseException as error:  # noqa: BLE001  (raised below)
             failures.append(error)
             urls.put("")
