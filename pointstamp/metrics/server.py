@@ -166,9 +166,17 @@ class _Handler(BaseHTTPRequestHandler):
             known = ", ".join(self._answers)
             self._send(HTTPStatus.NOT_FOUND, "text/plain", f"there are {known}\n".encode())
         else:
-            answer(self, self.server.program.sample(ANSWER_S))
+            answer(self, self.server.program.sample(self._answer_s()))
 
     do_HEAD = do_GET  # noqa: N815  (likewise)
+
+    def _answer_s(self) -> float:
+        """How long workers may take: Prometheus says how long it waits for all of it."""
+        try:
+            waits_s = float(self.headers.get("X-Prometheus-Scrape-Timeout-Seconds", "inf"))
+        except ValueError:
+            return ANSWER_S
+        return min(ANSWER_S, max(waits_s / 2, LOOK_S))
 
     def _metrics(self, sample: ProgramSample) -> None:
         families: Any = ProgramFamilies(sample, __version__)

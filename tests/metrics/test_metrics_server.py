@@ -9,6 +9,7 @@ import sys
 import threading
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,8 +18,8 @@ import pointstamp as ps
 from pointstamp.errors import MissingExtraError, UsageError
 from pointstamp.metrics import endpoint
 from pointstamp.metrics.endpoint import MetricsEndpoint, endpoint_of
-from pointstamp.metrics.program import MeteredProgram
-from pointstamp.metrics.server import MetricsServer
+from pointstamp.metrics.program import MeteredProgram, ProgramSample
+from pointstamp.metrics.server import ANSWER_S, LOOK_S, MetricsServer
 from tests.metrics.scraping import get, scrape
 
 
@@ -44,6 +45,24 @@ def test_prometheus_older_format_is_there_for_what_asks_for_it(server: MetricsSe
 def test_a_program_without_workers_yet_can_be_scraped(server: MetricsServer) -> None:
     found = scrape(server.url)
     assert (found.sum("workers"), found.sum("workers_answering")) == (1, 0)
+
+
+def test_a_scrape_that_waits_less_gets_what_there_is_in_time() -> None:
+    waits: list[float] = []
+
+    class Program(MeteredProgram):
+        def sample(self, timeout_s: float) -> ProgramSample:
+            waits.append(timeout_s)
+            return super().sample(timeout_s)
+
+    served = MetricsServer(MetricsEndpoint(), Program("none", 1))
+    for said in ("1", "60", "soon", "-1"):
+        request = Request(f"{served.url}/metrics")
+        request.add_header("X-Prometheus-Scrape-Timeout-Seconds", said)
+        with urlopen(request) as answer:
+            assert answer.status == 200
+    served.close()
+    assert waits == [0.5, ANSWER_S, ANSWER_S, LOOK_S]
 
 
 def test_other_paths_and_methods_are_refused(server: MetricsServer) -> None:
