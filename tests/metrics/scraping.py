@@ -77,6 +77,14 @@ def await_ready(url: str) -> None:
         time.sleep(0.02)
 
 
+def await_files(folder: Path, pattern: str, n: int) -> None:
+    """Wait until a folder has so many of a pattern: what workers have said."""
+    until = time.monotonic() + PATIENCE_S
+    while len(list(folder.glob(pattern))) < n:
+        assert time.monotonic() < until, f"{pattern} is not there {n} times"
+        time.sleep(0.005)
+
+
 @contextmanager
 def executing(
     main: Any, *args: Any, before: Callable[[str], object] = lambda url: None, **options: Any

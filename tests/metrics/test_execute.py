@@ -14,7 +14,7 @@ import pointstamp as ps
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.metrics.worker_meter import MOST_DATAFLOWS
 from pointstamp.observability import MetricsEndpoint
-from tests.metrics.scraping import await_ready, executing, get, say, scrape, wait_for
+from tests.metrics.scraping import await_files, await_ready, executing, get, say, scrape, wait_for
 
 N_EPOCHS, N_EACH = 5, 100
 
@@ -46,8 +46,7 @@ def test_what_is_scraped_agrees_with_what_was_sent(carrier: str, tmp_path: Path)
     with executing(rounds, tmp_path, **options) as url:
         try:
             await_ready(url)
-            while len(list(tmp_path.glob("worked-*"))) < n_workers:
-                pass
+            await_files(tmp_path, "worked-*", n_workers)
             found = scrape(url)
         finally:
             (tmp_path / "go on").touch()
@@ -114,8 +113,7 @@ def test_a_worker_may_keep_a_log_as_well(tmp_path: Path) -> None:
     with executing(rounds, tmp_path, workers=2, log=log) as url:
         try:
             await_ready(url)
-            while len(list(tmp_path.glob("worked-*"))) < 2:
-                pass
+            await_files(tmp_path, "worked-*", 2)
             found = scrape(url)
         finally:
             (tmp_path / "go on").touch()
@@ -146,8 +144,7 @@ def test_columns_broadcasts_and_what_is_dropped_are_counted(tmp_path: Path) -> N
     with executing(build, tmp_path, workers=2) as url:
         try:
             await_ready(url)
-            while len(list(tmp_path.glob("worked-*"))) < 2:
-                pass
+            await_files(tmp_path, "worked-*", 2)
             found = scrape(url)
         finally:
             (tmp_path / "go on").touch()
@@ -189,8 +186,7 @@ def test_an_input_ahead_of_a_probe_is_its_lag(tmp_path: Path) -> None:
 
     with executing(build, tmp_path) as url:
         try:
-            while not (tmp_path / "worked").exists():
-                pass
+            await_files(tmp_path, "worked", 1)
             first = scrape(url)
             assert first.sum("input_epoch") == 5
             assert first.sum("probe_frontier", probe="End") == 2
@@ -255,8 +251,7 @@ def test_the_eldest_of_many_complete_dataflows_are_let_go_of(tmp_path: Path) -> 
 
     with executing(build, tmp_path) as url:
         try:
-            while not (tmp_path / "worked").exists():
-                pass
+            await_files(tmp_path, "worked", 1)
             found = scrape(url)
         finally:
             (tmp_path / "go on").touch()
@@ -295,3 +290,34 @@ def test_a_worker_of_its_own_serves_its_metrics(tmp_path: Path) -> None:
 
     ps.run_worker(SingleCommunicator(), main, metrics=MetricsEndpoint(announce=urls.append))
     assert found[0].sum("stream_records_total", dataflow="alone") == 2
+
+
+def test_scopes_in_scopes_have_addresses_of_their_own(tmp_path: Path) -> None:
+    def build(worker: ps.Worker, folder: Path) -> None:
+        with worker.dataflow("collatz") as scope:
+            numbers = scope.to_stream([6]).exchange()
+            with scope.iterative(name="loop") as inner:
+                loop, again = inner.feedback(1)
+                done, rest = numbers.enter(inner).concat(again).branch(lambda x: x != 1)
+                loop.connect(rest.map(lambda x: x // 2 if x % 2 == 0 else 3 * x + 1, name="Step"))
+                ended = done.leave()
+            ended.probe(name="End")
+        worker.step_while(lambda: worker.has_dataflows)
+        (folder / f"worked-{worker.index}").touch()
+        wait_for(worker, folder / "go on")
+
+    with executing(build, tmp_path, workers=2) as url:
+        try:
+            await_files(tmp_path, "worked-*", 2)
+            found = scrape(url)
+        finally:
+            (tmp_path / "go on").touch()
+    # 6, 3, 10, 5, 16, 8, 4, 2, 1: eight steps, of each of two workers.
+    assert found.sum("stream_taken_records_total", target="Step") == 16
+    assert found.sum("stream_records_total", target="End") == 2
+    (address,) = {
+        each.labels["address"] for each in found.all("operator_seconds_total", operator="Step")
+    }
+    assert address.count("/") == 2
+    # Rounds are no epochs: the probe outside has one, that of the only time.
+    assert found.sum("probe_done", probe="End") == 2
