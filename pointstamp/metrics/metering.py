@@ -48,16 +48,15 @@ class OperatorActivityCounts:
         super().__init__(*args)
         self.meter = meter
 
-    def push_external_progress(self, changes: Any) -> None:
-        """As `Operator`."""
-        super().push_external_progress(changes)  # type: ignore[misc]  # of what it is mixed into
-        if self.meter.probe is not None:
-            (counts,) = self.frontiers  # type: ignore[attr-defined]  # likewise
-            self.meter.probe.moved(list(counts.frontier))
-
     def pull_internal_progress(self) -> Any:
         """As `Operator`; what fails was active, too."""
         began = perf_counter_ns()
+        probe = self.meter.probe
+        if probe is not None:
+            # It runs whenever its frontier has moved.
+            frontier = self.frontiers[0].frontier  # type: ignore[attr-defined]  # of its base
+            if frontier != probe.frontier:
+                probe.moved(frontier[:], began)
         try:
             return super().pull_internal_progress()  # type: ignore[misc]  # likewise
         finally:

@@ -135,8 +135,8 @@ class ProbeMeter:
         self.sum_ns = 0
         self.count = 0
 
-    def moved(self, frontier: list[Any]) -> None:
-        """The frontier is another one: time the epochs that are complete by it."""
+    def moved(self, frontier: list[Any], now: int) -> None:
+        """The frontier is another one, at this moment: time the epochs that are complete by it."""
         self.frontier = frontier
         pending = self.pending
         if not pending:
@@ -144,7 +144,6 @@ class ProbeMeter:
         least = min(frontier) if frontier and type(frontier[0]) is int else None
         if frontier and least is None:
             return  # its times are no epochs
-        now = perf_counter_ns()
         while pending:
             until, left = pending[0]
             if least is not None and (until is None or until > least):
@@ -167,9 +166,9 @@ class EpochMeter:
     >>> input, probe = InputMeter("in", "0/1", epochs), ProbeMeter("probe", "0/2", [0])
     >>> epochs.inputs.append(input); epochs.probes.append(probe)
     >>> input.move(0); input.move(1); input.move(2)
-    >>> probe.moved([1]); probe.count
+    >>> probe.moved([1], perf_counter_ns()); probe.count
     1
-    >>> input.close(); probe.moved([]); probe.count
+    >>> input.close(); probe.moved([], perf_counter_ns()); probe.count
     3
     """
 
@@ -184,10 +183,13 @@ class EpochMeter:
 
     def input_moved(self) -> None:
         """An input has gone on, or is closed."""
-        times = [each.time for each in self.inputs if not each.is_closed]
-        if not all(type(time) is int for time in times):
-            return
-        least = min(times, default=None)
+        least: int | None = None
+        for each in self.inputs:
+            if not each.is_closed:
+                if type(each.time) is not int:
+                    return  # its times are no epochs
+                if least is None or each.time < least:
+                    least = each.time
         if least == self.least or self.is_closed:
             return
         if self.least is not None:
