@@ -156,6 +156,7 @@ def test_the_page_of_the_package_has_what_a_registry_shows(tmp_path):
         "Project-URL: Changelog,",
         "Description-Content-Type: text/markdown",
         "Provides-Extra: cli",
+        "Provides-Extra: metrics",
         "Provides-Extra: simulate",
         "\n# Pointstamp\n",
     ):
