@@ -29,6 +29,7 @@ LAYERS = [
     "checkpoint",
     "dataflow",
     "operators",
+    "metrics",
     "runtime",
     "joins",
     "graph",

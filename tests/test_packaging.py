@@ -164,6 +164,7 @@ def test_the_page_of_the_package_has_what_a_registry_shows(tmp_path):
         "Description-Content-Type: text/markdown",
         "License-Expression: Apache-2.0 AND EPL-2.0 AND MIT",
         "Provides-Extra: cli",
+        "Provides-Extra: metrics",
         "Provides-Extra: simulate",
         "\n# Pointstamp\n",
     ):

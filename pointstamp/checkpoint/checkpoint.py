@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
 
+from pointstamp.checkpoint import snapshot_counts
 from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import CommitRecord, InputLog, Staged
 from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
@@ -205,7 +207,15 @@ class Checkpoint:
         CheckpointStructureError
             If the parts do not belong together.
         """
-        return self._snapshots.commit_manifest(epoch, parts, meta)
+        began, found = monotonic(), list(parts)
+        manifest = self._snapshots.commit_manifest(epoch, found, meta)
+        n_bytes = sum(part.n_bytes for part in found)
+        snapshot_counts.note_committed(str(self._objects), epoch, n_bytes, began)
+        return manifest
+
+    def note_snapshot(self, epoch: int) -> None:
+        """The workers are asked for a snapshot: what it takes is counted from here."""
+        snapshot_counts.note_begun(str(self._objects), epoch)
 
     def discard_snapshot(self, epoch: int, inputs: Iterable[str] = ()) -> None:
         """Remove the parts of a snapshot that has no manifest, and gets none.

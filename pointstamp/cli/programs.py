@@ -11,6 +11,7 @@ shell, the programs below it are named, and none is asked. No process is signall
 
 import os
 import sys
+from dataclasses import replace
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -63,6 +64,20 @@ def run(
         str | None, Option(metavar="FOLDER", help="Where it goes; the system's otherwise.")
     ] = None,
     log: LogTo = None,
+    metrics: Annotated[
+        str | None,
+        Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus there; 0: a free port."),
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning"] | None,
+        Option(
+            help="What is logged to standard error: debug has every epoch.", show_default="warning"
+        ),
+    ] = None,
+    log_format: Annotated[
+        Literal["text", "json"] | None,
+        Option(help="How; without --log-level what is of level info.", show_default="text"),
+    ] = None,
 ) -> None:
     """Run a program of your own: FUNCTION(worker, *ARGS) on each worker."""
     from pointstamp.runtime.execute import execute
@@ -74,7 +89,10 @@ def run(
         "memory_limit": memory_limit,
         "spill_directory": spill_directory,
         "log": log,
+        "metrics": _endpoint(metrics),
     }
+    if log_level is not None or log_format is not None:
+        _log_to_standard_error(log_level or "info", log_format or "text")
     words = args or []
     main = load(program, words)
     if process is None and hosts is None and secret is None and tls is None:
@@ -89,6 +107,31 @@ def run(
     run_process(main, words, process, hosts, secret, tls, say, connections, **options)
 
 
+def _log_to_standard_error(level: str, form: str) -> None:
+    """Have what the library logs written there."""
+    import logging
+
+    from pointstamp.observability.json_format import JsonFormatter
+
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(JsonFormatter() if form == "json" else text)
+    logger = logging.getLogger("pointstamp")
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+
+
+def _endpoint(metrics: str | None) -> Any:
+    """What `execute` takes as `metrics`; where they are is said when they are served."""
+    if metrics is None:
+        return None
+    from pointstamp.metrics.endpoint import endpoint_of
+
+    endpoint = endpoint_of(metrics)
+    assert endpoint is not None
+    return replace(endpoint, announce=lambda url: say(f"metrics at {url}/metrics"))
+
+
 def log(
     file: Annotated[
         str, Argument(metavar="FILE", help="The folder that was given as log=ps.Log(...).")
@@ -100,6 +143,10 @@ def log(
     slots: Annotated[
         int, Option(metavar="N", min=1, max=100_000, help="Into how many slots time is cut.")
     ] = 72,
+    trace: Annotated[
+        Path | None,
+        Option(metavar="FILE.json", help="Instead write a trace, for ui.perfetto.dev."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Sum up the log of a run: a timeline, time per operator, records per channel, a path."""
@@ -110,6 +157,19 @@ def log(
     from pointstamp.observability.timeline import timeline
 
     run = read(file)
+    if trace is not None:
+        from pointstamp.observability.trace_events import write_trace
+
+        n_events = write_trace(run, trace)
+        for what in run.missing:
+            say(what)
+        with answering():
+            if json:
+                found = {"command": "log", "log": file, "trace": str(trace), "events": n_events}
+                print(dumps({**found, "missing": run.missing}))
+            else:
+                print(f"{trace}: {n_events:,} events; open it at https://ui.perfetto.dev")
+        return
     summary = summarize(run, epoch)
     drawn = timeline(run, summary.operators, slots)
     for what in summary.missing:

@@ -98,6 +98,11 @@ def remove_server(server: Asker) -> None:
     _servers.pop(server, None)
 
 
+def servers() -> list[Asker]:
+    """The control servers of this process."""
+    return list(_servers)
+
+
 def explain_program(timeout_s: float = PATIENCE_S) -> list[Explanation]:
     """What all workers that this process has started, or runs itself, wait for.
 
@@ -106,7 +111,7 @@ def explain_program(timeout_s: float = PATIENCE_S) -> list[Explanation]:
     until = time.monotonic() + timeout_s
     asked = [
         (connection, connection.request(ExplainWorkers()))
-        for server in list(_servers)
+        for server in servers()
         for connection in server.workers()
     ]
     found = []

@@ -35,6 +35,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no a
 from pointstamp.communication import segment
 from pointstamp.communication.control import ControlConnection, ControlServer, Handler
 from pointstamp.communication.failure import Failure, death, first_cause, load
+from pointstamp.communication.log_forwarding import levels
 from pointstamp.communication.target import Result, Target, check_workers
 from pointstamp.communication.worker_process import RunTarget, TargetFailure, TargetResult
 from pointstamp.errors import SerializationError
@@ -80,7 +81,7 @@ def run_processes(
     server = _control_server(children, events, handlers or {})
     try:
         _start(children, workers, server)
-        server.broadcast(RunTarget(pickled))
+        server.broadcast(RunTarget(pickled, levels()))
         _watch(children, events)
     finally:
         _stop(children, events)

@@ -24,6 +24,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no a
 
 from pointstamp.communication.control import ControlClient
 from pointstamp.communication.failure import UncarriedResult, dump, failure
+from pointstamp.communication.log_forwarding import forward
 from pointstamp.communication.parent_death import ORPHANED_STATUS, die_with_parent
 from pointstamp.communication.publishing import set_own
 from pointstamp.communication.segment import Segment
@@ -35,6 +36,8 @@ class RunTarget:
     """To a worker: the function to run, pickled by cloudpickle."""
 
     target: bytes
+    log_levels: Mapping[str, int]
+    """Of the loggers of the process that sends this; see `log_forwarding`."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,9 @@ def main(
         {peer: _adopt(fd) for peer, fd in peer_fds.items()},
         _mapped(shared_fd, peers),
     )
-    target = arrived.get().target
+    order = arrived.get()
+    forward(order.log_levels)
+    target = order.target
     try:
         result = run_in_process(lambda: cloudpickle.loads(target)(communicator))
         pickled = _pickled(index, result)

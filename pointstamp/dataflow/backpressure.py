@@ -21,6 +21,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Any
 
 from pointstamp.containers import kind_of
@@ -42,6 +43,9 @@ class Backpressure:
         self._n_over = 0
         self._held_by: set[int] = set()
         self._waiting: list[Callable[[], None]] = []
+        self._throttled_since_ns = 0
+        """0 while they are not held back."""
+        self._throttled_ns = 0
 
     @property
     def is_throttled(self) -> bool:
@@ -60,12 +64,14 @@ class Backpressure:
         """One more channel is over its limit."""
         self._n_over += 1
         if self._n_over == 1:
+            self._note_time()
             self._notify(True)
 
     def under(self) -> None:
         """One less is."""
         self._n_over -= 1
         if self._n_over == 0:
+            self._note_time()
             self._notify(False)
             self._go_on()
 
@@ -73,9 +79,27 @@ class Backpressure:
         """A peer has said whether it is over its limit."""
         if is_over:
             self._held_by.add(peer)
+            self._note_time()
         else:
             self._held_by.discard(peer)
+            self._note_time()
             self._go_on()
+
+    def throttled_ns(self, now_ns: int) -> int:
+        """For how long the sources were held back until now, by `perf_counter_ns`."""
+        since = self._throttled_since_ns
+        return self._throttled_ns + (now_ns - since if since else 0)
+
+    def _note_time(self) -> None:
+        """What holds the sources back has changed: begin or end to count the time."""
+        if self.is_throttled == bool(self._throttled_since_ns):
+            return
+        now = perf_counter_ns()
+        if self._throttled_since_ns:
+            self._throttled_ns += now - self._throttled_since_ns
+            self._throttled_since_ns = 0
+        else:
+            self._throttled_since_ns = now
 
     def _go_on(self) -> None:
         if not self.is_throttled:

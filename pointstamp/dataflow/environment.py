@@ -216,7 +216,7 @@ class Environment:
         self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None = None
     ) -> Queue:
         """Make the end of a stream; see `Queue`."""
-        make = Queue if self.log is None else self.log.queue
+        make = Queue if self.log is None else self.log.queue()
         queue = make(wake, consumed, channel)
         if self.memory is not None:
             queue.hold_in(self.memory.queue())

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp.communication.communicator import Channel, Communicator
-from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import CountObserver, Operate
 from pointstamp.progress.topology import Port
 
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
 
 class Logger(Protocol):
     """The log of one worker, used from that worker's thread alone."""
+
+    def watch(self, worker: Any) -> None:
+        """This is the log of `worker`, which begins; called once."""
 
     # While a dataflow is built. Scopes go by their numbers, operators by scope and node.
 
@@ -45,10 +47,8 @@ class Logger(Protocol):
     def channel(self, channel: Channel) -> Channel:
         """What to use in place of a channel between workers."""
 
-    def queue(
-        self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None
-    ) -> Queue:
-        """A queue that reports."""
+    def queue(self) -> Callable[..., Queue]:
+        """What to make the end of a stream with: called as `Queue` is."""
 
     def connect(
         self, queue: Queue, operator: Operator, port: int, scope: int, source: Port, pact: str
@@ -61,8 +61,8 @@ class Logger(Protocol):
     def summaries(self, operator: Operator, table: Sequence[Mapping[int, Any]]) -> None:
         """An operator is built, with its path summaries by input and output."""
 
-    def observer(self, scope: int) -> CountObserver:
-        """What a scope reports the changes of its counts to."""
+    def observer(self, scope: int) -> CountObserver | None:
+        """What a scope reports the changes of its counts to, if to anything."""
 
     def stream(self, scope: ScopeCore[Any], what: str, name: str = "") -> Any:
         """The events of one type, in a dataflow of this worker."""

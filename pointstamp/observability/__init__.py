@@ -6,11 +6,22 @@ them as columns, and a dataflow of the same worker can read them as they happen
 (`Scope.log_stream`).
 """
 
+from pointstamp.metrics.endpoint import MetricsEndpoint as MetricsEndpoint
 from pointstamp.observability.event_types import EVENTS as EVENTS
 from pointstamp.observability.event_types import EventType as EventType
+from pointstamp.observability.json_format import JsonFormatter as JsonFormatter
 from pointstamp.observability.log import Log as Log
 from pointstamp.observability.reading import LoggedRun as LoggedRun
 from pointstamp.observability.reading import read as read
 from pointstamp.observability.summary import summarize as summarize
 
-__all__ = ["EVENTS", "EventType", "Log", "LoggedRun", "read", "summarize"]
+__all__ = [
+    "EVENTS",
+    "EventType",
+    "JsonFormatter",
+    "Log",
+    "LoggedRun",
+    "MetricsEndpoint",
+    "read",
+    "summarize",
+]

@@ -27,7 +27,7 @@ as the n-th.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -253,6 +253,22 @@ def _arrivals(run: LoggedRun, dataflow: int) -> dict[int, _Arrivals]:
                 if i < len(at)  # else the sender's log is not whole
             )
     return {worker: _Arrivals(arrivals) for worker, arrivals in found.items()}
+
+
+def sent_and_taken(run: LoggedRun) -> Iterator[tuple[int, int, int, int, int]]:
+    """Of each batch that was taken: (channel, sender, moment, receiver, moment).
+
+    Batches may be split and put together on their way: it is the sending of its last record. Of
+    what a worker sends to itself, too.
+    """
+    sent = _cumulated(run, "messages", "channel", "records", is_send=True)
+    taken = _cumulated(run, "messages", "channel", "records", is_send=False)
+    for (channel, source, target), (moments, counts) in taken.items():
+        at, sums = sent.get((channel, source, target), (moments[:0], counts[:0]))
+        which = np.searchsorted(sums, counts, "left")
+        for moment, i in zip(moments.tolist(), which.tolist(), strict=True):
+            if i < len(at):  # else the sender's log is not whole
+                yield channel, source, int(at[i]), target, moment
 
 
 def _cumulated(

@@ -35,7 +35,6 @@ from pointstamp.observability.logged import (
     LoggedOperator,
     LoggedQueue,
 )
-from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Operate
 from pointstamp.progress.topology import Port
 
@@ -91,6 +90,9 @@ class WorkerLog(StepObserver):
         """By operator: that of its dataflow, and its address as a text."""
         self._write_every(WRITE_EVERY_S)
 
+    def watch(self, worker: Any) -> None:
+        """See `Logger`: what is logged is reported by the worker itself."""
+
     # While a dataflow is built.
 
     def begin_scope(self, number: int, parent: int | None, node: int, name: str) -> None:
@@ -126,11 +128,9 @@ class WorkerLog(StepObserver):
         """See `Logger`."""
         return LoggedChannel(channel, self._index, self._clock, self._messages)
 
-    def queue(
-        self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None
-    ) -> Queue:
+    def queue(self) -> Callable[..., Queue]:
         """See `Logger`."""
-        return LoggedQueue(self._index, self._clock, self._messages, wake, consumed, channel)
+        return partial(LoggedQueue, self._index, self._clock, self._messages)
 
     def connect(
         self, queue: Any, operator: Any, port: int, scope: int, source: Port, pact: str

@@ -16,6 +16,7 @@ Rules
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Container, Sequence
 from typing import Any, ClassVar
 
@@ -23,6 +24,8 @@ from pointstamp.communication.communicator import Communicator
 from pointstamp.errors import StructureError, UsageError
 from pointstamp.runtime.drops import DataflowDrop, Drops
 from pointstamp.runtime.installed_dataflow import InstalledDataflow
+
+LOGGER = logging.getLogger("pointstamp.runtime")
 
 
 class ControlPlane:
@@ -76,6 +79,7 @@ class ControlPlane:
         self.n_built += 1
         self.dataflows[number] = dataflow
         self._by_name[dataflow.name] = dataflow
+        self._log_one("has built dataflow %r", dataflow)
         if dataflow.backpressure is not None:
             # Peers that were quicker may have reported already.
             for peer in self._throttled_early.pop(number, ()):
@@ -95,8 +99,15 @@ class ControlPlane:
     def uninstall(self, dataflow: InstalledDataflow) -> None:
         """Forget a dataflow that is complete or dropped; its structure until all have compared."""
         del self.dataflows[dataflow.number]
+        what = "has dropped dataflow %r" if dataflow.is_dropped else "has completed dataflow %r"
+        self._log_one(what, dataflow)
         if dataflow.number not in self._uncompared:
             dataflow.lines = []
+
+    def _log_one(self, what: str, dataflow: InstalledDataflow) -> None:
+        if LOGGER.isEnabledFor(logging.INFO):
+            about = {"worker": self._index, "dataflow": dataflow.name}
+            LOGGER.info(f"worker %d {what}", self._index, dataflow.name, extra=about)
 
     def _take_structure(self, peer: int, number: int, digest: str, lines: list[str]) -> None:
         self._structures[peer, number] = lines

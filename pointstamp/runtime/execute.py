@@ -6,6 +6,7 @@ A process that starts workers runs none itself, so what a worker needs is import
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from os import PathLike
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
@@ -14,11 +15,14 @@ from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.program_lines import noting_lines
 from pointstamp.runtime.dashboards import Dashboard, dashboard_open, dashboard_options
 from pointstamp.runtime.introspection import listening
+from pointstamp.runtime.run_logging import logging_run
+from pointstamp.runtime.run_metrics import metered
 from pointstamp.runtime.run_options import check_options
 
 if TYPE_CHECKING:
     from pointstamp.communication.communicator import Communicator
     from pointstamp.dataflow.logging_protocol import LoggerFactory
+    from pointstamp.metrics.endpoint import MetricsEndpoint
     from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
@@ -38,6 +42,7 @@ def execute(
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
     dashboard: bool | Dashboard = False,
+    metrics: int | str | MetricsEndpoint | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each worker, and complete what it built.
 
@@ -84,6 +89,10 @@ def execute(
     dashboard : bool or Dashboard
         Serve a live page of the program to this machine for as long as it runs; its address, with
         a token, is written to standard error (`docs/watching.md`).
+    metrics : int, str or MetricsEndpoint, optional
+        Serve metrics for Prometheus at `/metrics` of this port, and `/health` and `/ready`,
+        as long as the workers run: a port of this machine alone, 0 for a free one, or
+        "HOST:PORT". The logger "pointstamp.metrics" says which it is.
 
     Returns
     -------
@@ -98,6 +107,8 @@ def execute(
     UsageError
         When an argument is not what it has to be; when `main` is a coroutine function or a
         generator function: calling it runs nothing.
+    MissingExtraError
+        If metrics are asked for, and prometheus_client is not installed.
 
     Examples
     --------
@@ -112,31 +123,37 @@ def execute(
     page = dashboard_options(dashboard)
     if log is not None:
         log.prepare()
+    with ExitStack() as stack:
+        how = "threads" if threads else "processes" if workers > 1 else "here"
+        # What cannot be carried to the workers is reported under the name the caller knows.
+        name = getattr(main, "__qualname__", repr(main))
+        stack.enter_context(logging_run(name, workers, how))
+        log = stack.enter_context(metered(metrics, workers, log))
 
-    def target(communicator: Communicator) -> Result:
-        from pointstamp.runtime.run_worker import run_worker
+        def target(communicator: Communicator) -> Result:
+            from pointstamp.runtime.run_worker import run_worker
 
-        return run_worker(
-            communicator,
-            main if page is None else noting_lines(main),
-            *args,
-            progress=progress,
-            accumulate=accumulate,
-            log=log,
-            watchdog_s=watchdog_s,
-            in_flight_bytes=in_flight_bytes,
-            memory_limit=memory_limit,
-            spill_directory=spill_directory,
-        )
+            return run_worker(
+                communicator,
+                main if page is None else noting_lines(main),
+                *args,
+                progress=progress,
+                accumulate=accumulate,
+                log=log,
+                watchdog_s=watchdog_s,
+                in_flight_bytes=in_flight_bytes,
+                memory_limit=memory_limit,
+                spill_directory=spill_directory,
+            )
 
-    # What cannot be carried to the workers is reported under the name the caller knows.
-    target.__qualname__ = getattr(main, "__qualname__", repr(main))
-    if workers == 1:
-        from pointstamp.communication.launch import run_single
+        target.__qualname__ = name
+        if workers == 1:
+            from pointstamp.communication.launch import run_single
 
-        with dashboard_open(page):
+            stack.enter_context(dashboard_open(page))
             return run_single(target)
-    with listening(), dashboard_open(page):
+        stack.enter_context(listening())
+        stack.enter_context(dashboard_open(page))
         if threads:
             from pointstamp.communication.launch import run_threads
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing
 from os import PathLike
-from typing import TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.target import check_main, check_result, run_in_process
@@ -14,8 +14,13 @@ from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
 from pointstamp.runtime import watchdog
 from pointstamp.runtime.introspection import introspected
+from pointstamp.runtime.run_logging import logging_epochs, logging_worker
+from pointstamp.runtime.run_metrics import metered
 from pointstamp.runtime.run_options import check_options, is_eager, memory_budget
 from pointstamp.runtime.worker import Worker
+
+if TYPE_CHECKING:
+    from pointstamp.metrics.endpoint import MetricsEndpoint
 
 Result = TypeVar("Result")
 Args = TypeVarTuple("Args")
@@ -32,6 +37,7 @@ def run_worker(
     in_flight_bytes: int = LIMIT_BYTES,
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
+    metrics: int | str | MetricsEndpoint | None = None,
     watches_for_stalls: bool = True,
     responder: Callable[[Worker], AbstractContextManager[object]] = introspected,
 ) -> Result:
@@ -40,8 +46,9 @@ def run_worker(
     Leaves the communicator open, for its maker to close. Meanwhile `pointstamp explain` can ask
     what the worker waits for, and in the main thread of a process without a control connection
     SIGUSR1 is answered with that, unless the program uses that signal; another `responder` is a
-    context manager that is open as long as the worker runs. Without a `watchdog_s`, a thread
-    watches for stalls, unless `watches_for_stalls` is false.
+    context manager that is open as long as the worker runs. With `metrics`, as of `execute`, those
+    of this worker alone are served. Without a `watchdog_s`, a thread watches for stalls, unless
+    `watches_for_stalls` is false.
 
     Raises
     ------
@@ -56,6 +63,7 @@ def run_worker(
         progress, log, watchdog_s, in_flight_bytes, accumulate, memory_limit, spill_directory
     )
     with ExitStack() as stack:
+        log = logging_epochs(stack.enter_context(metered(metrics, 1, log)))
         kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
         memory = stack.enter_context(memory_budget(memory_limit, spill_directory))
         worker = Worker(
@@ -67,9 +75,12 @@ def run_worker(
             stall_s=watchdog.STALL_S if watches_for_stalls else None,
             in_flight_bytes=in_flight_bytes,
         )
+        if kept is not None:
+            kept.watch(worker)
         if memory is not None:
             worker.environment.limit_memory(memory)
         stack.callback(worker.close)
+        stack.enter_context(logging_worker(worker))
         stack.enter_context(responder(worker))
         result = run_in_process(main, worker, *args)
         check_result(main, result)

@@ -147,6 +147,7 @@ class WorkerSnapshots:
         for durable_state in self.durable_states:
             durable_state.check_in_time(epoch)
         self._waiting.append(snapshot)
+        self.durable_states[0].durable.checkpoint.note_snapshot(epoch)
         for durable_state in self.durable_states:
             durable_state.hold(epoch, partial(self._take, snapshot))
         self._write_next()

@@ -8,6 +8,7 @@ happened, after it all of it will.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
@@ -27,6 +28,8 @@ from pointstamp.service.spec import known
 if TYPE_CHECKING:
     from pointstamp.service.service_worker import ServiceWorker
 
+
+LOGGER = logging.getLogger("pointstamp.service")
 
 MOST_NAMES = 1_024
 """So many commits to collections are known by name: one may be repeated as its answer was lost."""
@@ -167,6 +170,13 @@ class Coordinator:
                 # A close with nothing is no epoch: the next life may go on with it.
                 self._write(decided)
             self.positions[input] = until
+            LOGGER.debug(
+                "epoch %d of input %r is committed, with %d attempts",
+                epoch,
+                input,
+                len(attempts),
+                extra={"epoch": epoch, "input": input},
+            )
             self._aborted = {key for key in self._aborted if key[0] != input or key[1] > epoch}
             self.worker.order(decided)
         return True
@@ -204,6 +214,12 @@ class Coordinator:
                 self._write_epoch(request, epoch, handles, time_us)
             self._note_commit(request.commit, request.batch, epoch)
             self.positions.update(dict.fromkeys(collections, until))
+            LOGGER.debug(
+                "epoch %d of the collections is committed, with %d attempts",
+                epoch,
+                len(attempts),
+                extra={"epoch": epoch},
+            )
             self._admit(collections, epoch, handles, until)
             return epoch
 

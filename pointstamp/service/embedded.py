@@ -15,6 +15,7 @@ from pointstamp.service.checkpoint_config import checkpoint_config, checkpoint_o
 from pointstamp.service.protocol import WorkerHandle, token_of
 from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
 from pointstamp.service.service import Service
+from pointstamp.service.service_metrics import ServiceMetrics
 from pointstamp.service.spec import FlightConfig, service_spec
 from pointstamp.service.supervisor import Supervisor
 from pointstamp.service.worker_pools import WorkerPool
@@ -37,6 +38,7 @@ def serve(
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
     dashboard: bool | Dashboard = False,
+    metrics: Any = None,
 ) -> Service:
     """Run a dataflow that stays, on workers of this machine; what to drive it with.
 
@@ -86,6 +88,9 @@ def serve(
         sent, and where the rest goes; see `execute`.
     dashboard : bool or Dashboard
         Serve a live page of the service to this machine for as long as it stays; see `execute`.
+    metrics : int, str or MetricsEndpoint, optional
+        Serve metrics for Prometheus at `/metrics` of a port, and `/health` and `/ready`; see
+        `execute`. `service.metrics_url` is where.
 
     Returns
     -------
@@ -145,14 +150,22 @@ def serve(
     spec = replace(spec, notes_lines=page is not None)
     place = checkpoint_of(checkpoint)
     flight = None if threads else FlightConfig(new_secret(), certificates)
+    # Behind all checks: it listens from here on.
+    endpoint = ServiceMetrics(metrics, workers)
+    spec = endpoint.count(spec)
 
     def make_pool(former: Sequence[WorkerHandle]) -> WorkerPool:
         config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
         return WorkerPool(spec, workers, config, flight and flight.at_ports_of(former))
 
     supervisor = Supervisor(make_pool, None if place is None else restart)
-    supervisor.start()
+    endpoint.start(supervisor)
     token = None if flight is None else token_of(flight.secret)
     return Service(
-        spec, supervisor, token=token, checkpoint=place, page=open_dashboard(page, supervisor.abort)
+        spec,
+        supervisor,
+        token=token,
+        checkpoint=place,
+        page=open_dashboard(page, supervisor.abort),
+        metrics=endpoint,
     )

@@ -43,6 +43,7 @@ from pointstamp.service.collection_handles import (
 )
 from pointstamp.service.conversions import check_staged, distributed, epoch_of, to_batches
 from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
+from pointstamp.service.service_metrics import ServiceMetrics
 from pointstamp.service.spec import RESULT, ServiceSpec, known
 from pointstamp.service.supervisor import END_S, Restarting, Supervisor
 from pointstamp.service.upsert_feed import UpsertFeed
@@ -86,6 +87,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         new_upserts: NewUpserts = UpsertFeed,
         new_output: NewOutput = CollectionOutput,
         page: Any = None,
+        metrics: ServiceMetrics | None = None,
     ) -> None:
         self.spec = spec
         self.name = name
@@ -98,6 +100,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._stager = stager
         self._before_end = before_end
         """Ends what feeds and reads the service, before it stops or is aborted."""
+        self._metrics = metrics or ServiceMetrics(None, 0)
         self._feeds = CollectionFeeds(self, spec, new_feed, new_upserts)
         self._inputs = {
             name: ServiceInput(self, name) for name in spec.inputs if name not in spec.collections
@@ -110,7 +113,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         }
         self._is_over = False
         self._stopping = threading.Lock()
-        weakref.finalize(self, _abandoned, supervisor, page).atexit = False
+        weakref.finalize(self, _abandoned, supervisor, page, self._metrics).atexit = False
         self._feeds.ticker.start()
 
     @property
@@ -123,6 +126,11 @@ class Service(contextlib.AbstractContextManager["Service"]):
         """The addresses of the workers' Flight servers, by index; see `docs/service.md`."""
         addresses = [worker.address for worker in self._supervisor.workers]
         return [address for address in addresses if address is not None]
+
+    @property
+    def metrics_url(self) -> str | None:
+        """Where `/metrics`, `/health` and `/ready` are served; None if they are not."""
+        return self._metrics.url
 
     def input(self, name: str) -> Any:
         """The input of this name: a `ServiceInput`, or the feed of a collection or a clock."""
@@ -214,6 +222,8 @@ class Service(contextlib.AbstractContextManager["Service"]):
             raise
         self._is_over = True
         self._close_page()
+        LOGGER.info("service %r has stopped: all that it was sent is complete", self.name)
+        self._metrics.close()
         if not supervisor.join(END_S):
             supervisor.abort()
             raise ServiceError(f"the workers did not end in {END_S:g} s, and were aborted")
@@ -225,10 +235,12 @@ class Service(contextlib.AbstractContextManager["Service"]):
         if not self._is_over:
             self._is_over = True
             self._close_page()
+            LOGGER.info("service %r is aborted: what is not complete is lost", self.name)
             self._before_end()
             self._supervisor.abort()
             self._supervisor.join(END_S)
             self._feeds.ticker.stop()
+            self._metrics.close()
 
     def _close_page(self) -> None:
         if self._page is not None:
@@ -320,10 +332,11 @@ class Service(contextlib.AbstractContextManager["Service"]):
                 return False
 
 
-def _abandoned(supervisor: Supervisor, page: Any) -> None:
+def _abandoned(supervisor: Supervisor, page: Any, metrics: ServiceMetrics) -> None:
     """Nothing holds the service any more: without this its workers would stay to the end."""
     if page is not None and not page.is_closed:
         _thread.start_new_thread(page.close, ())
+    metrics.abandon()
     if not supervisor.termination.has_ended:
         text = "a service that was never stopped is aborted: leave its block, or call stop()"
         supervisor.end()

@@ -228,6 +228,7 @@ class SnapshotCoordinator:
             return
         if position is None or position >= self.epoch:
             self._is_asked = True
+            self._config.checkpoint.note_snapshot(self.epoch)
             self._worker.order(TakeSnapshot(self.epoch))
 
     # How far it is.

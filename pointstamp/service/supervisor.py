@@ -102,6 +102,8 @@ class Supervisor:
         """Called when they have started again."""
         self.retire: Callable[[], object] = lambda: None
         """Called when the service has ended."""
+        self.n_restarts = 0
+        """How often the workers were started again, or that was tried."""
         self._make_pool = make_pool
         self._policy = policy
         self._changed = threading.Condition()
@@ -115,11 +117,22 @@ class Supervisor:
         """Start the workers; returns when all are ready."""
         self._pool.start()
         self._thread.start()
+        n_workers = len(self._pool.workers)
+        LOGGER.info(
+            "a service is ready: its %d workers are connected",
+            n_workers,
+            extra={"workers": n_workers},
+        )
 
     @property
     def workers(self) -> Sequence[WorkerHandle]:
         """Those that are there, or were last."""
         return self._pool.workers
+
+    @property
+    def is_restarting(self) -> bool:
+        """Whether the workers are lost, and not there again."""
+        return self._pool.termination.has_ended
 
     def pool(self, until: float | None = None) -> WorkerPool:
         """The workers that are there; waits while they are started again.
@@ -177,6 +190,9 @@ class Supervisor:
             ended = self._pool.termination
             ended.wait()
             error = ended.error
+            if error is not None and not self._is_ending.is_set():
+                first = str(error).partition("\n")[0]
+                LOGGER.info("the workers of a service have ended: %s", first)
             if error is None or not self._may_restart(error) or not self._restart(error):
                 self.termination.end(error)
                 with self._changed:
@@ -205,6 +221,7 @@ class Supervisor:
                 self._policy.within_s,
                 error,
             )
+            self.n_restarts += 1
             pool.abort()
             pool.join(END_S)
             if self._is_ending.wait(self._policy.delay_s):
@@ -222,6 +239,11 @@ class Supervisor:
                 with self._changed:
                     self._pool, self._starting = pool, None
                     self._changed.notify_all()
+                LOGGER.info(
+                    "a service has its %d workers again, after restart %d",
+                    *(len(pool.workers), self.n_restarts),
+                    extra={"workers": len(pool.workers), "restarts": self.n_restarts},
+                )
                 if self._is_ending.is_set():
                     pool.abort()
                 return True

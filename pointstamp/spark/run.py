@@ -31,6 +31,7 @@ one step, `mapInArrow(barrier=True)`, at the cost of the one that does nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from os import PathLike, fspath
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from pointstamp.communication.control import WorkerConfig
     from pointstamp.communication.tls import Certificates
     from pointstamp.dataflow.logging_protocol import LoggerFactory
+
+LOGGER = logging.getLogger("pointstamp.spark")
 
 MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
@@ -232,6 +235,7 @@ def run(
         connections,
         description,
     )
+    LOGGER.info("%s is planned, as a barrier stage", description, extra={"workers": workers})
     running = _named(work(job), description)
     if fused:
         fused_in = frames[0].mapInArrow(running, struct, barrier=True)

@@ -8,6 +8,7 @@ come by the endpoints. The job holds its slots until the service ends.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pointstamp.runtime.dashboards import Dashboard
     from pointstamp.service.protocol import WorkerHandle
     from pointstamp.service.service import Service
+
+LOGGER = logging.getLogger("pointstamp.spark")
 
 
 def serve(
@@ -46,6 +49,7 @@ def serve(
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
     dashboard: bool | Dashboard = False,
+    metrics: Any = None,
 ) -> Service:
     """Run a dataflow that stays, on the tasks of a Spark job; what to drive it with.
 
@@ -84,6 +88,8 @@ def serve(
         The directory is one of the executors' machines.
     dashboard : bool or Dashboard
         The driver serves the page; see `ps.execute`.
+    metrics : int, str or MetricsEndpoint, optional
+        Served by the driver; see `ps.serve`.
 
     Returns
     -------
@@ -125,6 +131,7 @@ def serve(
     from pointstamp.service.checkpoint_config import checkpoint_config, checkpoint_of
     from pointstamp.service.protocol import token_of
     from pointstamp.service.service import Service
+    from pointstamp.service.service_metrics import ServiceMetrics
     from pointstamp.service.spec import FlightConfig, service_spec
     from pointstamp.service.supervisor import Supervisor
     from pointstamp.spark.collection_outputs import SparkOutput
@@ -151,6 +158,9 @@ def serve(
     spec = replace(spec, notes_lines=page is not None)
     place = checkpoint_of(checkpoint)
     flight = FlightConfig(new_secret(), certificates)
+    # Behind all checks: it listens from here on.
+    endpoint = ServiceMetrics(metrics, workers)
+    spec = endpoint.count(spec)
 
     def make_pool(former: Sequence[WorkerHandle]) -> SparkWorkerPool:
         config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
@@ -158,8 +168,14 @@ def serve(
 
     supervisor = Supervisor(make_pool, None if place is None else restart)
     registration = Registration(spark, supervisor, spec, name, flight)
-    supervisor.start()
+    endpoint.start(supervisor)
     registration.announce(supervisor.workers)
+    LOGGER.info(
+        "service %r is there for format('pointstamp'), on %d tasks",
+        name,
+        workers,
+        extra={"service": name, "workers": workers},
+    )
     side = SparkSide(spark, registration, place)
     return Service(
         spec,
@@ -173,6 +189,7 @@ def serve(
         new_feed=partial(SparkFeed, side),
         new_upserts=partial(SparkUpsertFeed, side),
         new_output=partial(SparkOutput, side),
+        metrics=endpoint,
     )
 
 

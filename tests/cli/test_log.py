@@ -137,3 +137,17 @@ def test_a_folder_with_something_else_in_it_is_no_place_for_a_log(run: Run, tmp_
     ran = run("triangles", tmp_path / "edges.txt", "--workers", "1", "--log", tmp_path)
     assert (ran.status, "edges.txt, which is of no log" in ran.err) == (2, True)
     assert (tmp_path / "edges.txt").read_text() == "1 2\n"
+
+
+def test_a_trace_is_written_in_place_of_the_summary(run: Run, logged: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    ran = run("log", logged, "--trace", path)
+    assert (ran.status, ran.err) == (0, "")
+    events = json.loads(path.read_text())["traceEvents"]
+    assert ran.out == f"{path}: {len(events):,} events; open it at https://ui.perfetto.dev\n"
+    ran = run("log", logged, "--trace", path, "--json")
+    found = json.loads(ran.out)
+    assert (found["events"], found["trace"], found["missing"]) == (len(events), str(path), [])
+    ran = run("log", logged, "--trace", tmp_path)
+    assert ran.status == 2
+    assert "this is a directory" in ran.err

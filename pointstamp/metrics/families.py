@@ -1,0 +1,276 @@
+"""The metrics of a program as OpenMetrics families; the one module that imports prometheus_client.
+
+Counters are those of each worker, since a sum over workers hides the one that is slow; PromQL adds
+up. Times of dataflows are numbers only where they are integers: a frontier of others is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+
+from pointstamp.metrics.meters import LATENCY_BUCKETS_S
+from pointstamp.metrics.program import ProgramSample
+from pointstamp.metrics.samples import DataflowSample, WorkerSample
+
+S = 1e-9
+"""Seconds of a nanosecond."""
+
+_BOUNDS = [*(repr(bound) for bound in LATENCY_BUCKETS_S), "+Inf"]
+
+Row = tuple[Sequence[str], float]
+
+
+class ProgramFamilies:
+    """One scrape, as prometheus_client writes it: a collector of one sample."""
+
+    def __init__(self, sample: ProgramSample, version: str) -> None:
+        self._sample = sample
+        self._version = version
+
+    def collect(self) -> Iterator[Metric]:
+        """All families."""
+        yield from self._of_program()
+        yield from self._of_processes()
+        yield from self._of_checkpoints()
+        yield from self._of_workers()
+        yield from self._of_dataflows()
+        yield from self._of_operators()
+        yield from self._of_streams()
+        yield from self._of_inputs()
+        yield from self._of_probes()
+
+    def _of_program(self) -> Iterator[Metric]:
+        sample = self._sample
+        info = InfoMetricFamily("pointstamp", "The version of Pointstamp.")
+        info.add_metric([], {"version": self._version})
+        yield info
+        yield _gauge("workers", "Workers that the program is to have.", [([], sample.n_workers)])
+        yield _gauge("workers_answering", "Workers that answered.", [([], len(sample.workers))])
+        yield _gauge("ready", "Whether /ready says so.", [([], float(sample.is_ready))])
+        if sample.state.restarts is not None:
+            yield _counter(
+                "restarts",
+                "How often the workers were started again.",
+                [([], sample.state.restarts)],
+            )
+
+    def _of_processes(self) -> Iterator[Metric]:
+        yield _gauge(
+            "process_resident_memory_bytes",
+            "Resident memory of a process with workers.",
+            [
+                ([each.machine, str(each.process)], each.resident_bytes)
+                for each in self._sample.processes
+                if each.resident_bytes is not None
+            ],
+            ["machine", "process"],
+        )
+
+    def _of_checkpoints(self) -> Iterator[Metric]:
+        found = [each for process in self._sample.processes for each in process.checkpoints]
+        if not found:
+            return
+        labels = ["checkpoint"]
+
+        def rows(name: str) -> list[Row]:
+            return [([each.place], getattr(each, name)) for each in found]
+
+        yield _counter("checkpoint_snapshots", "Snapshots committed.", rows("snapshots"), labels)
+        yield _gauge("checkpoint_epoch", "The epoch of the last snapshot.", rows("epoch"), labels)
+        yield _gauge(
+            "checkpoint_age_seconds", "Since when the last is committed.", rows("age_s"), labels
+        )
+        yield _gauge(
+            "checkpoint_size_bytes", "What was written for the last.", rows("n_bytes"), labels
+        )
+        yield _gauge(
+            "checkpoint_duration_seconds", "How long the last took.", rows("seconds"), labels
+        )
+
+    def _of_workers(self) -> Iterator[Metric]:
+        workers, labels = self._sample.workers, ["worker"]
+
+        def rows(name: str, scale: float = 1) -> list[Row]:
+            return [
+                ([str(each.index)], getattr(each, name) * scale)
+                for each in workers
+                if getattr(each, name) is not None
+            ]
+
+        yield _counter("worker_steps", "Steps of a worker.", rows("steps"), labels)
+        yield _counter("worker_parks", "How often it had nothing to do.", rows("parks"), labels)
+        yield _counter(
+            "worker_parked_seconds", "How long it had nothing to do.", rows("parked_ns", S), labels
+        )
+        yield _counter("worker_seconds", "Since when it runs.", rows("age_ns", S), labels)
+        yield _gauge(
+            "worker_held_bytes", "In memory, of its memory_limit=.", rows("held_bytes"), labels
+        )
+        yield _counter("worker_spilled_bytes", "Written to disk.", rows("spilled_bytes"), labels)
+        yield _counter(
+            "dropped_records",
+            "Records on which an operator failed, and which on_error='drop' left out.",
+            [
+                ([str(each.index), operator], n)
+                for each in workers
+                for operator, n in each.dropped.items()
+            ],
+            ["worker", "operator"],
+        )
+
+    def _of_dataflows(self) -> Iterator[Metric]:
+        def rows(name: str, scale: float = 1) -> list[Row]:
+            return [
+                (_of_dataflow(worker, each), getattr(each, name) * scale)
+                for worker, each in self._dataflows()
+            ]
+
+        labels = ["worker", "dataflow", "number"]
+        yield _gauge(
+            "dataflow_complete", "Whether it is complete on a worker.", rows("is_complete"), labels
+        )
+        yield _counter(
+            "dataflow_seconds",
+            "Time in a dataflow: in its operators, and tracking progress.",
+            rows("busy_ns", S),
+            labels,
+        )
+        yield _counter(
+            "backpressure_seconds",
+            "How long sources were held back, as too much was in flight.",
+            rows("throttled_ns", S),
+            labels,
+        )
+
+    def _of_operators(self) -> Iterator[Metric]:
+        def rows(name: str, scale: float = 1) -> list[Row]:
+            return [
+                (
+                    [str(worker.index), flow.name, each.name, each.address],
+                    getattr(each, name) * scale,
+                )
+                for worker, flow in self._dataflows()
+                for each in flow.operators
+            ]
+
+        labels = ["worker", "dataflow", "operator", "address"]
+        yield _counter("operator_activations", "How often it ran.", rows("activations"), labels)
+        yield _counter("operator_seconds", "For how long it ran.", rows("busy_ns", S), labels)
+
+    def _of_streams(self) -> Iterator[Metric]:
+        def rows(name: str) -> list[Row]:
+            return [
+                (
+                    [str(worker.index), flow.name, each.source, each.target, each.place],
+                    getattr(each, name),
+                )
+                for worker, flow in self._dataflows()
+                for each in flow.streams
+            ]
+
+        labels = ["worker", "dataflow", "source", "target", "address"]
+        for name, attribute, what in (
+            ("stream_records", "records", "Records that this worker sent, to any worker."),
+            ("stream_batches", "batches", "The same, in batches."),
+            ("stream_bytes", "n_bytes", "The same, in bytes; of rows about so many."),
+            ("stream_taken_records", "taken_records", "Records that its operator has taken."),
+            ("stream_taken_batches", "taken_batches", "The same, in batches."),
+        ):
+            yield _counter(name, what, rows(attribute), labels)
+
+    def _of_inputs(self) -> Iterator[Metric]:
+        found = [
+            ([str(worker.index), flow.name, each.name, each.address], each)
+            for worker, flow in self._dataflows()
+            for each in flow.inputs
+        ]
+        labels = ["worker", "dataflow", "input", "address"]
+        yield _gauge(
+            "input_epoch",
+            "The epoch at which an input sends; none when it is closed.",
+            [(values, each.time) for values, each in found if each.time is not None],
+            labels,
+        )
+        yield _gauge(
+            "input_closed",
+            "Whether it is closed.",
+            [(values, float(each.is_closed)) for values, each in found],
+            labels,
+        )
+
+    def _of_probes(self) -> Iterator[Metric]:
+        found = [
+            ([str(worker.index), flow.name, each.name, each.address], each)
+            for worker, flow in self._dataflows()
+            for each in flow.probes
+        ]
+        labels = ["worker", "dataflow", "probe", "address"]
+        yield _gauge(
+            "probe_frontier",
+            "The least epoch that may still come; none when nothing may.",
+            [(values, each.frontier) for values, each in found if each.frontier is not None],
+            labels,
+        )
+        yield _gauge(
+            "probe_done",
+            "Whether nothing more comes.",
+            [(values, float(each.is_done)) for values, each in found],
+            labels,
+        )
+        yield _gauge(
+            "probe_lag_epochs",
+            "How far it is behind the least of the worker's inputs.",
+            [(values, each.lag_epochs) for values, each in found if each.lag_epochs is not None],
+            labels,
+        )
+        yield _gauge(
+            "probe_lag_seconds",
+            "Since when the eldest epoch is waited for that the worker's inputs have left.",
+            [(values, each.lag_ns * S) for values, each in found],
+            labels,
+        )
+        latencies = HistogramMetricFamily(
+            "pointstamp_epoch_latency_seconds",
+            "From when the last input of a worker leaves an epoch until its probe has passed it.",
+            labels=labels,
+        )
+        for values, each in found:
+            counts = zip(_BOUNDS, accumulate(each.buckets), strict=True)
+            latencies.add_metric(values, list(counts), each.sum_ns * S)
+        yield latencies
+
+    def _dataflows(self) -> Iterator[tuple[WorkerSample, DataflowSample]]:
+        for worker in self._sample.workers:
+            for dataflow in worker.dataflows:
+                yield worker, dataflow
+
+
+def _of_dataflow(worker: WorkerSample, dataflow: DataflowSample) -> list[str]:
+    return [str(worker.index), dataflow.name, str(dataflow.number)]
+
+
+def _counter(
+    name: str, what: str, rows: Iterable[Row], labels: Sequence[str] = ()
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"pointstamp_{name}", what, labels=labels)
+    for values, number in rows:
+        family.add_metric(values, number)
+    return family
+
+
+def _gauge(
+    name: str, what: str, rows: Iterable[Row], labels: Sequence[str] = ()
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"pointstamp_{name}", what, labels=labels)
+    for values, number in rows:
+        family.add_metric(values, number)
+    return family

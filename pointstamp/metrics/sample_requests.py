@@ -1,0 +1,159 @@
+"""Collects the counts of all workers of a run, of this process and over control connections.
+
+As `communication.explanations` does for what workers wait for: the process that started the
+workers asks each over its control connection, whose thread answers while the worker goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _socket import gethostname
+from concurrent.futures import Future
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pointstamp.checkpoint import snapshot_counts
+from pointstamp.communication import explanations, publishing
+from pointstamp.errors import PointstampError
+from pointstamp.metrics.resident_memory import resident_bytes
+from pointstamp.metrics.samples import (
+    CheckpointSample,
+    DataflowSample,
+    ProcessSample,
+    WorkerSample,
+    of_dataflow,
+)
+
+if TYPE_CHECKING:
+    from pointstamp.metrics.worker_meter import WorkerMeter
+
+Result = TypeVar("Result")
+
+N_READINGS = 20
+"""How often a worker that goes on meanwhile is read, before that is given up."""
+
+
+@dataclass(frozen=True)
+class CollectMetrics:
+    """A request, to a process with workers of a run: the answer is a `ProcessSample`."""
+
+    run: str
+
+
+_meters: dict[int, WorkerMeter] = {}
+"""By identity: those of the workers of this process."""
+
+
+def add(meter: WorkerMeter) -> None:
+    """From now on this process answers for this worker, too."""
+    _meters[id(meter)] = meter
+
+
+def remove(meter: WorkerMeter) -> None:
+    """The worker has ended."""
+    _meters.pop(id(meter), None)
+
+
+def own_sample(run: str) -> ProcessSample | None:
+    """The counts of the workers of a run in this process; None if there is none."""
+    meters = [meter for meter in list(_meters.values()) if meter.run == run]
+    if not meters:
+        return None
+    workers = tuple(_steady(meter) for meter in meters)
+    return ProcessSample(os.getpid(), gethostname(), resident_bytes(), workers, _checkpoints())
+
+
+def _checkpoints() -> tuple[CheckpointSample, ...]:
+    """The snapshots that this process has committed."""
+    now = time.monotonic()
+    return tuple(
+        CheckpointSample(
+            *(place, each.epoch, each.number, now - each.at_s, each.n_bytes, each.seconds)
+        )
+        for place, each in snapshot_counts.committed().items()
+    )
+
+
+def collect(run: str, timeout_s: float) -> list[ProcessSample]:
+    """The counts of all workers of a run that answer in time; one for each process."""
+    until = time.monotonic() + timeout_s
+    asked: list[Future[Any]] = [
+        connection.request(CollectMetrics(run))
+        for server in explanations.servers()
+        for connection in server.workers()
+    ]
+    found: dict[tuple[str, int], ProcessSample] = {}
+    own = own_sample(run)
+    samples = [own, *(_answer(future, until) for future in asked)]
+    for sample in samples:
+        if sample is not None:
+            found[sample.machine, sample.process] = sample
+    return list(found.values())
+
+
+def _answer(future: Future[Any], until: float) -> ProcessSample | None:
+    try:
+        sample: ProcessSample | None = future.result(max(0.0, until - time.monotonic()))
+    except (TimeoutError, PointstampError):
+        return None  # it has just begun, is of another program, is busy, or has ended
+    return sample
+
+
+def _steady(meter: WorkerMeter) -> WorkerSample:
+    """The counts of a worker, if need be after some attempts: it goes on meanwhile."""
+    for _ in range(N_READINGS - 1):
+        try:
+            return _sample(meter)
+        except RuntimeError:
+            continue  # a dictionary changed its size while it was read
+    return _sample(meter)
+
+
+def _sample(meter: WorkerMeter) -> WorkerSample:
+    worker, now = meter.worker(), perf_counter_ns()
+    memory = None if worker is None else worker.environment.memory
+    return WorkerSample(
+        meter.index,
+        meter.peers,
+        _is_ready(worker, bool(meter.dataflows)),
+        0 if worker is None else worker.n_steps,
+        meter.parks,
+        meter.parked_ns,
+        now - meter.began_ns,
+        None if memory is None else memory.held_bytes,
+        None if memory is None else memory.spilled_bytes,
+        {} if worker is None else worker.dropped,
+        tuple(_dataflows(meter, worker, now)),
+    )
+
+
+def _dataflows(meter: WorkerMeter, worker: Any, now_ns: int) -> list[DataflowSample]:
+    alive: dict[int, Any] = {}
+    built = None
+    if worker is not None:
+        alive = {each.scopes[0]: each for each in list(worker._dataflows.values()) if each.scopes}
+        built = max(meter.dataflows, default=None) if worker._is_building else None
+    found = []
+    for number, dataflow in list(meter.dataflows.items()):
+        flow = alive.get(number)
+        backpressure = None if flow is None else flow.backpressure
+        if backpressure is not None:
+            dataflow.throttled_ns = backpressure.throttled_ns(now_ns)
+        is_complete = flow is None and number != built
+        found.append(of_dataflow(dataflow, now_ns, is_complete=is_complete))
+    return found
+
+
+def _is_ready(worker: Any, has_built: bool) -> bool:
+    if worker is None or not has_built or worker._is_building:
+        return False
+    return all(len(each.agreed) >= worker.peers - 1 for each in list(worker._dataflows.values()))
+
+
+def _answer_for_workers(connection: object, message: CollectMetrics) -> ProcessSample | None:
+    return own_sample(message.run)
+
+
+publishing.handlers[CollectMetrics] = _answer_for_workers

@@ -1,0 +1,305 @@
+"""The counts of one worker: a `Logger` that counts, before another one if the worker has a log too.
+
+What is built asks the worker's log for its classes (`dataflow.logging_protocol`); this one gives
+such as count. So workers without metrics have the ordinary classes, and nothing is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.communication.communicator import Channel, Communicator
+from pointstamp.dataflow.capability import CapabilityCounts
+from pointstamp.dataflow.channels import Queue
+from pointstamp.dataflow.logging_protocol import Logger, LoggerFactory
+from pointstamp.dataflow.operator import Operator
+from pointstamp.dataflow.step_observer import StepObserver
+from pointstamp.errors import UsageError
+from pointstamp.metrics import sample_requests
+from pointstamp.metrics.metering import (
+    BatchSizer,
+    InputCapabilityCounts,
+    MeteredChannel,
+    OperatorActivityCounts,
+    QueueTrafficCounts,
+    counting,
+)
+from pointstamp.metrics.meters import (
+    DataflowMeter,
+    InputMeter,
+    OperatorMeter,
+    ProbeMeter,
+    StreamMeter,
+)
+from pointstamp.progress.operate import CountObserver, Operate
+from pointstamp.progress.topology import Port
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.scope_core import ScopeCore
+
+LOGGER = logging.getLogger("pointstamp.runtime")
+
+MOST_DATAFLOWS = 64
+"""So many dataflows that are complete are kept, for a scrape that comes after their end."""
+
+
+@dataclass(frozen=True)
+class Metered:
+    """Has workers count what they do, whether or not they keep a log as well.
+
+    Parameters
+    ----------
+    run : str
+        Which run they are of: a process may have workers of several.
+    log : LoggerFactory, optional
+        The log.
+    """
+
+    run: str
+    log: LoggerFactory | None = None
+
+    def prepare(self) -> None:
+        """See `LoggerFactory`."""
+        if self.log is not None:
+            self.log.prepare()
+
+    def simulated(self) -> Metered:
+        """See `LoggerFactory`."""
+        raise UsageError("a simulation has no clock, so nothing of it can be measured")
+
+    def begin(self, communicator: Communicator) -> WorkerMeter:
+        """See `LoggerFactory`."""
+        log = None if self.log is None else self.log.begin(communicator)
+        return WorkerMeter(self.run, communicator.index, communicator.peers, log)
+
+
+class WorkerMeter(StepObserver):
+    """What one worker counts; see `pointstamp.dataflow.logging_protocol.Logger`."""
+
+    def __init__(self, run: str, index: int, peers: int, log: Logger | None) -> None:
+        self.run = run
+        self.index = index
+        self.peers = peers
+        self.parks = 0
+        self.parked_ns = 0
+        self.began_ns = perf_counter_ns()
+        self.dataflows: dict[int, DataflowMeter] = {}
+        """By the number of the outermost scope."""
+        self.worker: Callable[[], Any] = lambda: None
+        """The worker, if it lives, and is there already."""
+        self._log = log
+        self._within: dict[int, tuple[DataflowMeter, str]] = {}
+        """By scope: its dataflow, and its address."""
+        self._names: dict[tuple[int, int], str] = {}
+        """By scope and node: the name of the operator."""
+        self._operators: dict[tuple[int, int], OperatorMeter] = {}
+        """The same: the meter of one that is being built."""
+        self._of_channels: dict[int, MeteredChannel] = {}
+
+    def watch(self, worker: Any) -> None:
+        """See `Logger`."""
+        self.worker = weakref.ref(worker)
+        sample_requests.add(self)
+        if self._log is not None:
+            self._log.watch(worker)
+
+    # While a dataflow is built.
+
+    def crossing(self, scope: int, source: Port, target: Port, way: str) -> None:
+        """What enters or leaves a scope is the log's alone: its stream is counted inside."""
+        if self._log is not None:
+            self._log.crossing(scope, source, target, way)
+
+    def begin_scope(self, number: int, parent: int | None, node: int, name: str) -> None:
+        """See `Logger`."""
+        if parent is None:
+            self._forget_complete()
+            dataflow = self.dataflows[number] = DataflowMeter(number, name)
+            self._within[number] = dataflow, str(number)
+        else:
+            dataflow, address = self._within[parent]
+            self._within[number] = dataflow, f"{address}/{node}"
+            self._names[parent, node] = name
+        if self._log is not None:
+            self._log.begin_scope(number, parent, node, name)
+
+    def _forget_complete(self) -> None:
+        """Let go of the eldest dataflows that are complete, if there are many."""
+        worker = self.worker()
+        if worker is None or len(self.dataflows) < 2 * MOST_DATAFLOWS:
+            return
+        complete = [number for number in self.dataflows if number not in worker._subgraphs]
+        gone = set(complete[:-MOST_DATAFLOWS])
+        self.dataflows = {n: each for n, each in self.dataflows.items() if n not in gone}
+        of_scopes = {
+            scope: place
+            for scope, place in self._within.items()
+            if place[0].number in self.dataflows
+        }
+        self._within = of_scopes
+        self._names = {at: name for at, name in self._names.items() if at[0] in of_scopes}
+
+    def operator(self, scope: int, node: int, name: str) -> Callable[..., Operator]:
+        """See `Logger`."""
+        dataflow, address = self._within[scope]
+        meter = OperatorMeter(name, f"{address}/{node}")
+        dataflow.operators.append(meter)
+        self._names[scope, node] = name
+        make = Operator if self._log is None else self._log.operator(scope, node, name)
+        return counting(make, OperatorActivityCounts, meter)
+
+    def operate(self, scope: int, node: int, operator: Operate) -> Operate:
+        """See `Logger`."""
+        self._names.setdefault((scope, node), operator.name)
+        return operator if self._log is None else self._log.operate(scope, node, operator)
+
+    def capabilities(self, operator: Any) -> Callable[..., CapabilityCounts]:
+        """See `Logger`."""
+        make = CapabilityCounts if self._log is None else self._log.capabilities(operator)
+        if operator.role != "input":
+            return make
+        meter = operator.meter
+        dataflow = self._dataflow_of(meter)
+        input = InputMeter(meter.name, meter.address, dataflow.epochs)
+        dataflow.epochs.inputs.append(input)
+        return counting(make, InputCapabilityCounts, input)
+
+    def _dataflow_of(self, meter: OperatorMeter) -> DataflowMeter:
+        return self.dataflows[int(meter.address.partition("/")[0])]
+
+    def channel(self, channel: Channel) -> Channel:
+        """See `Logger`."""
+        metered = self._of_channels[channel.id] = MeteredChannel(channel)
+        return metered if self._log is None else self._log.channel(metered)
+
+    def queue(self) -> Callable[..., Queue]:
+        """See `Logger`."""
+        make = Queue if self._log is None else self._log.queue()
+        return counting(make, QueueTrafficCounts, None)
+
+    def connect(
+        self, queue: Any, operator: Any, port: int, scope: int, source: Port, pact: str
+    ) -> None:
+        """See `Logger`."""
+        dataflow, _ = self._within[scope]
+        node, _ = source
+        name = self._names.get((scope, node), "?") if node else "outside"
+        target: OperatorMeter = operator.meter
+        stream = StreamMeter(name, target.name, f"{target.address}.{port}", pact, BatchSizer())
+        dataflow.streams.append(stream)
+        if isinstance(queue, QueueTrafficCounts):
+            queue.meter = stream
+        if queue.channel is not None:
+            metered = self._of_channels.pop(queue.channel.id, None)
+            if metered is not None:
+                metered.meter = stream
+        if self._log is not None:
+            self._log.connect(queue, operator, port, scope, source, pact)
+
+    def summaries(self, operator: Any, table: Sequence[Mapping[int, Any]]) -> None:
+        """See `Logger`."""
+        if operator.role == "probe":
+            meter: OperatorMeter = operator.meter
+            (counts,) = operator.frontiers
+            dataflow = self._dataflow_of(meter)
+            is_logged = LOGGER.isEnabledFor(logging.DEBUG)
+            log = partial(self._log_epoch, dataflow.name, meter.name) if is_logged else None
+            probe = ProbeMeter(meter.name, meter.address, list(counts.frontier), log)
+            meter.probe = probe
+            dataflow.epochs.probes.append(probe)
+        if self._log is not None:
+            self._log.summaries(operator, table)
+
+    def _log_epoch(self, dataflow: str, probe: str, until: int | None, took_ns: int) -> None:
+        what = "all epochs are" if until is None else f"epoch {until - 1} is"
+        seconds = took_ns * 1e-9
+        LOGGER.debug(
+            "worker %d: %s complete at %r of dataflow %r, %.6f s after its inputs left it",
+            *(self.index, what, probe, dataflow, seconds),
+            extra={
+                "worker": self.index,
+                "dataflow": dataflow,
+                "probe": probe,
+                "epoch": None if until is None else until - 1,
+                "seconds": seconds,
+            },
+        )
+
+    def observer(self, scope: int) -> CountObserver | None:
+        """See `Logger`."""
+        return None if self._log is None else self._log.observer(scope)
+
+    def stream(self, scope: ScopeCore[Any], what: str, name: str = "") -> Any:
+        """See `Logger`."""
+        if self._log is None:
+            raise UsageError(
+                f"scope {scope.name!r} cannot read the log of worker {self.index}, which keeps "
+                "none; start the workers with log=ps.Log(...)"
+            )
+        return self._log.stream(scope, what, name)
+
+    # While it runs.
+
+    def now(self) -> int:
+        """See `Logger`."""
+        return perf_counter_ns() if self._log is None else self._log.now()
+
+    def visited(self, scope: int, began: int) -> None:
+        """See `Logger`."""
+        dataflow = self.dataflows.get(scope)
+        if dataflow is not None:
+            dataflow.busy_ns += perf_counter_ns() - began
+        if self._log is not None:
+            self._log.visited(scope, began)
+
+    def progress_sent(self, scope: int, n_updates: int) -> None:
+        """See `Logger`."""
+        if self._log is not None:
+            self._log.progress_sent(scope, n_updates)
+
+    def progress_received(self, scope: int, sender: int, n_updates: int) -> None:
+        """See `Logger`."""
+        if self._log is not None:
+            self._log.progress_received(scope, sender, n_updates)
+
+    def park(self, park: Callable[[float | None], None], timeout_s: float | None) -> None:
+        """See `Logger`."""
+        began = perf_counter_ns()
+        if self._log is None:
+            park(timeout_s)
+        else:
+            self._log.park(park, timeout_s)
+        self.parks += 1
+        self.parked_ns += perf_counter_ns() - began
+
+    def text(self, text: str) -> None:
+        """See `Logger`."""
+        if self._log is not None:
+            self._log.text(text)
+
+    def own(self, name: str, values: Mapping[str, Any]) -> None:
+        """See `Logger`."""
+        if self._log is not None:
+            self._log.own(name, values)
+
+    def tick(self) -> None:
+        """See `Logger`."""
+        if self._log is not None:
+            self._log.tick()
+
+    def end_streams(self) -> None:
+        """See `Logger`."""
+        if self._log is not None:
+            self._log.end_streams()
+
+    def close(self) -> None:
+        """See `Logger`."""
+        sample_requests.remove(self)
+        if self._log is not None:
+            self._log.close()

@@ -1,0 +1,71 @@
+"""`pointstamp run` with metrics, and with what it logs on standard error."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.metrics.scraping import await_ready, scrape
+
+PROGRAM = """
+def main(worker, gate):
+    import pathlib
+    with worker.dataflow("numbers") as scope:
+        scope.to_stream(range(100)).map(lambda x: x).probe()
+    while not pathlib.Path(gate).exists():
+        worker.step_or_park(0.02)
+"""
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    program = folder / "program.py"
+    program.write_text(PROGRAM)
+    run = [sys.executable, "-m", "pointstamp.cli", "run", f"{program}:main", *options]
+    return [*run, "--", str(folder / "gate")]
+
+
+def test_metrics_of_a_program_are_where_it_says(tmp_path: Path) -> None:
+    words = command(tmp_path, "--workers", "2", "--metrics", "0")
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            found = re.fullmatch(r"pointstamp: metrics at (http://127.0.0.1:\d+)/metrics\n", line)
+            assert found, line
+            await_ready(found[1])
+            while scrape(found[1]).sum("stream_taken_records_total", target="Map") < 200:
+                pass
+        finally:
+            (tmp_path / "gate").touch()
+    assert process.returncode == 0
+
+
+def test_what_is_logged_can_be_json(tmp_path: Path) -> None:
+    (tmp_path / "gate").touch()
+    words = command(tmp_path, "--workers", "2", "--log-format", "json")
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in ran.stderr.splitlines()]
+    built = {line["worker"] for line in lines if "has built" in line["message"]}
+    assert built == {0, 1}
+    assert {line["level"] for line in lines} == {"INFO"}
+
+
+def test_epochs_are_logged_where_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "gate").touch()
+    words = command(tmp_path, "--log-level", "info")
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "INFO pointstamp.runtime: worker 0 has built dataflow 'numbers'" in ran.stderr
+
+
+@pytest.mark.parametrize("place", ["http", "127.0.0.1:", "70000", ":9"])
+def test_what_is_no_place_for_metrics_is_refused(tmp_path: Path, place: str) -> None:
+    words = command(tmp_path, "--metrics", place)
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "metrics" in ran.stderr
+    assert place in ran.stderr
