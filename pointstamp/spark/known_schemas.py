@@ -16,7 +16,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SchemaError
-from pointstamp.spark.merging import column_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,6 +70,9 @@ def with_schema(frame: DataFrame, schema: str | StructType) -> DataFrame:
     struct = struct_of(schema)
     if not struct.fields:
         raise SchemaError("a DataFrame has columns: with_schema is given none")
+    # What commits a stream's batch imports this module, and needs no dataflow.
+    from pointstamp.spark.merging import column_of
+
     columns = (column_of(one.name).cast(one.dataType).alias(one.name) for one in struct)
     return known(frame.select(*columns), struct)
 

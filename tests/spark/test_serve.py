@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import re
 import signal
 import time
-import urllib.request
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -396,27 +393,3 @@ def test_a_service_goes_on_when_a_worker_is_killed(spark, service, tmp_path):
         read = spark.read.format("pointstamp").option("service", "restarted").load()
         assert sorted(row.n for row in read.collect()) == [-5, 1, 2, 3]
     assert flag.exists()
-
-
-def test_the_driver_serves_the_live_page_of_a_service(spark, capfd):
-    with serve(spark, dashboard=True) as running:
-        running.input("numbers").send([{"n": n} for n in range(10)])
-        running.input("numbers").advance_to(1)
-        running.input("others").advance_to(1)
-        running.output("all").collect(upto=0)
-        (url,) = re.findall(r"the live page is at (\S+)", capfd.readouterr().err)
-
-        def answer(what):
-            with urllib.request.urlopen(url.replace("/?", f"/api/{what}?"), timeout=30) as found:
-                return json.load(found)
-
-        structure, view = answer("structure"), answer("view")
-        assert [each["worker"] for each in view["workers"]] == [0, 1]
-        names = {each["address"]: each["name"] for each in structure["operators"]}
-        assert "Concatenate" in names.values()
-        assert any(each["line"].startswith(__file__) for each in structure["operators"])
-        # Ten numbers, each of which is exchanged for both outputs.
-        exchanged = [each for each in view["exchanges"] if each["name"] == "Exchange"]
-        assert [sum(each["taken"]) for each in exchanged] == [10, 10]
-    with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(url, timeout=5)
