@@ -196,7 +196,12 @@ def run_churn(worker: ps.Worker, n_epochs: int, ahead: int) -> tuple[int, int, s
             worker.step_while(partial(probe.less_than, turn + 1 - ahead))
             if turn > 40:
                 most = max(most, len(TEXTS))
-        return most, sweeps.stats().sweeps - before, sweeps.stats().refused
+        found = most, sweeps.stats().sweeps - before, sweeps.stats().refused
+        # What is under way names texts of this dictionary, so all is done before it goes.
+        for input_, _ in made.values():
+            input_.close()
+        worker.run()
+        return found
 
 
 @pytest.mark.parametrize("workers", [1, 2])
