@@ -15,7 +15,7 @@ import numpy as np
 import pointstamp as ps
 from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Measure, Quantity, Reading, Size
 from pointstamp.containers import Arrays, kind_of
-from pointstamp.observability.peak_memory import peak_bytes
+from pointstamp.metrics.peak_memory import peak_bytes
 
 MIB = {"tiny": (2, 4), "small": (64, 256), "full": (32, 128, 512)}
 LIMIT_BYTES = 16 << 20

@@ -19,7 +19,7 @@ import pointstamp as ps
 from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Measure, Quantity, Reading, Size
 from benchmarks.harness.measure import Run, alone
 from pointstamp.containers import Arrays
-from pointstamp.observability.peak_memory import peak_bytes
+from pointstamp.metrics.peak_memory import peak_bytes
 
 LIMIT_MIB = {"tiny": (2,), "small": (32,), "full": (64, 128)}
 TIMES = 5

@@ -16,7 +16,7 @@ from typing import Any
 import pointstamp as ps
 from benchmarks.harness.case import PART, Effort, Measure, Reading
 from benchmarks.harness.memory import peaks
-from pointstamp.observability.peak_memory import peak_bytes
+from pointstamp.metrics.peak_memory import peak_bytes
 
 Run = Callable[[], Any]
 

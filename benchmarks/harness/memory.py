@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from pointstamp.observability.peak_memory import peak_bytes
+from pointstamp.metrics.peak_memory import peak_bytes
 
 
 def peaks() -> list[int]:

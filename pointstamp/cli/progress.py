@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pointstamp.communication.publishing import publish
-from pointstamp.observability.peak_memory import peak_bytes
+from pointstamp.metrics.peak_memory import peak_bytes
 
 INTERVAL_S = 0.2
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pointstamp.errors import CommunicationError
-from pointstamp.observability.page_view import across_borders, histogram, skew
+from pointstamp.observability.page_view import across_borders, exchanges, histogram
 from pointstamp.runtime.watched_program import ReadWorkers
 from pointstamp.runtime.watched_samples import BURST_S, PARKED, PROGRAM, PROGRESS
 from pointstamp.runtime.watched_samples import EVERY_S as SAMPLED_EVERY_S
@@ -254,8 +254,7 @@ class LiveView:
 
     def _exchanges(self, workers: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """What each worker took of the streams that spread records over workers."""
-        names = {each["address"]: each["name"] for each in self._structure["operators"]}
-        found: list[dict[str, Any]] = []
+        found = []
         for stream in self._structure["streams"]:
             if stream["pact"] in ("pipeline", "enter", "leave") or len(workers) < 2:
                 continue
@@ -265,18 +264,8 @@ class LiveView:
                 taken.append(
                     each[stream["target_port"]] if len(each) > stream["target_port"] else 0
                 )
-            if any(taken):
-                found.append(
-                    {
-                        "stream": stream["stream"],
-                        "operator": stream["target"],
-                        "name": names.get(stream["target"], "?"),
-                        "pact": stream["pact"],
-                        "taken": taken,
-                        "skew": skew(taken),
-                    }
-                )
-        return sorted(found, key=lambda each: -(each["skew"] or 0))
+            found.append((stream, taken))
+        return exchanges(self._structure, found)
 
 
 def _operators(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.observability.event_types import CROSSINGS
-from pointstamp.observability.page_view import across_borders, histogram, skew
+from pointstamp.observability.page_view import across_borders, exchanges, histogram
 from pointstamp.observability.path import epoch_ends
 from pointstamp.observability.reading import LoggedRun, WorkerEvents, read
 from pointstamp.observability.summary import RunSummary, summarize
@@ -420,24 +420,12 @@ class DrawnLog:
 
     def _exchanges(self) -> list[dict[str, Any]]:
         taken, indexes = self._taken(), [events.index for events in self._run.workers]
-        names = {each["address"]: each["name"] for each in self.structure["operators"]}
         found = []
         for each in self.structure["streams"]:
             if each["pact"] == "pipeline" or each["pact"] in CROSSINGS or len(indexes) < 2:
                 continue
-            counts = [taken[each["channel"]][index] for index in indexes]
-            if any(counts):
-                found.append(
-                    {
-                        "stream": each["stream"],
-                        "operator": each["target"],
-                        "name": names.get(each["target"], "?"),
-                        "pact": each["pact"],
-                        "taken": counts,
-                        "skew": skew(counts),
-                    }
-                )
-        return sorted(found, key=lambda each: -(each["skew"] or 0))
+            found.append((each, [taken[each["channel"]][index] for index in indexes]))
+        return exchanges(self.structure, found)
 
     def _loops(self) -> list[dict[str, Any]]:
         """Records by round, of what closes each loop: it is where rounds begin."""

@@ -61,6 +61,33 @@ def skew(per_worker: Sequence[float]) -> float | None:
     return round(max(per_worker) * len(per_worker) / total, 3) if total else None
 
 
+def exchanges(
+    structure: dict[str, Any], taken: Iterable[tuple[dict[str, Any], Sequence[int]]]
+) -> list[dict[str, Any]]:
+    """Of streams that spread records over workers, what each worker took; the most uneven first.
+
+    Parameters
+    ----------
+    structure : dict
+    taken : iterable of (dict, sequence of int)
+        A stream of the structure, and the records by worker.
+    """
+    names = {each["address"]: each["name"] for each in structure["operators"]}
+    found = [
+        {
+            "stream": stream["stream"],
+            "operator": stream["target"],
+            "name": names.get(stream["target"], "?"),
+            "pact": stream["pact"],
+            "taken": counts,
+            "skew": skew(counts),
+        }
+        for stream, counts in taken
+        if any(counts)
+    ]
+    return sorted(found, key=lambda each: -(each["skew"] or 0))
+
+
 def across_borders(
     streams: Iterable[dict[str, Any]], known: dict[str, float | None]
 ) -> dict[str, float]:

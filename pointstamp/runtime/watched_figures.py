@@ -7,15 +7,14 @@ was built: the engine keeps them, and what reads them makes rates of two reading
 from __future__ import annotations
 
 import os
-import resource
-import sys
 from collections import Counter
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.operator import Operator
+from pointstamp.metrics.peak_memory import peak_bytes
+from pointstamp.metrics.resident_memory import resident_bytes
 from pointstamp.runtime.diagnostics import _doing
 from pointstamp.runtime.watched_samples import _READING, WorkerSamples
 from pointstamp.runtime.watched_structure import WatchedScope
@@ -65,11 +64,9 @@ def figures_of(worker: Worker, samples: WorkerSamples, since_s: float) -> dict[s
 
 def process_figures() -> dict[str, Any]:
     """Of this process: its memory in bytes, now and at most."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = {"process": os.getpid(), "peak_bytes": peak * (1 if sys.platform == "darwin" else 1024)}
-    with suppress(OSError):
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        found["memory_bytes"] = pages * os.sysconf("SC_PAGE_SIZE")
+    found = {"process": os.getpid(), "peak_bytes": peak_bytes()}
+    if (resident := resident_bytes()) is not None:
+        found["memory_bytes"] = resident
     return found
 
 
