@@ -36,7 +36,7 @@ def parts(data):
         file = data("sx-mathoverflow-a2q", "sx-mathoverflow-a2q.txt.gz")
     except pytest.skip.Exception:
         draw = random.Random(2)
-        edges = [(draw.randrange(300), draw.randrange(300)) for _ in range(6000)]
+        edges = [(draw.randrange(900), draw.randrange(900)) for _ in range(6000)]
     else:
         from pointstamp.formats.edge_files import read_edges
 
