@@ -1,6 +1,6 @@
 """What is claimed about speed and memory, a file for each claim.
 
-    python -m benchmarks                 all but the long, in under 30 minutes on two cores
+    python -m benchmarks                 all but the long, in an hour on two cores
     python -m benchmarks barrier words   some
     python -m benchmarks --list          which there are
     python -m benchmarks --page          docs/benchmarks.md and its plots again, from results/

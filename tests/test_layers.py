@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -79,6 +80,7 @@ def modules(package: Path) -> dict[str, Path]:
     return found
 
 
+@cache
 def imports(package: Path) -> list[Import]:
     """Every import statement in the modules of `package`."""
     found = []
