@@ -130,8 +130,11 @@ $(SITE)/.installed: scripts/site.lock | $(STAMP)
 	$(BIN)/uv pip install --quiet --no-config --python $(SITE)/bin/python --require-hashes -r $<
 	@touch $@
 
+# A folder for each version, so that those of releases can stand beside each other.
 docs: $(SITE)/.installed
-	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --quiet --strict
+	version=$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' pointstamp/__init__.py) && \
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --quiet --strict --site-dir site/$$version && \
+	$(SITE)/bin/python scripts/site_versions.py site
 
 changelog:
 	@python3 scripts/changelog.py
