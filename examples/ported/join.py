@@ -11,10 +11,10 @@ PHONES = [("123", "555 1")]
 
 def joined(scope: ps.Scope) -> Any:
     names, emails, phones = map(scope.to_stream, (NAMES, EMAILS, PHONES))
-    known = names.join(emails, lambda pair: pair[0])
-    known = known.map(lambda pair: (pair[0][0], pair[0][1], pair[1][1]))
-    all_of_it = known.join(phones, lambda record: record[0], how="left")
-    return all_of_it.map(lambda pair: (*pair[0], pair[1] and pair[1][1]))
+    pairs = names.join(emails, lambda pair: pair[0])
+    known = pairs.map(lambda pair: (*pair[0], pair[1][1]))
+    called = known.join(phones, lambda record: record[0], lambda pair: pair[0], how="left")
+    return called.map(lambda pair: (*pair[0], pair[1] and pair[1][1]))
 
 
 def main() -> None:

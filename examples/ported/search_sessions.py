@@ -18,7 +18,7 @@ EVENTS = [  # user, second, what, of what
 ]
 
 
-def searches(session: ps.Window) -> Iterator[tuple[int, str, bool]]:
+def searches(session: ps.Window[int, Any]) -> Iterator[tuple[int, str, bool]]:
     """Of each search of a session: the user, the words, and whether a click followed."""
     found: dict[str, bool] = {}
     last = None

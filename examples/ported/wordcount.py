@@ -10,7 +10,7 @@ the ragged rascal ran.
 """
 
 
-def counts(scope: ps.Scope) -> ps.Stream:
+def counts(scope: ps.Scope) -> ps.Stream[tuple[str, int]]:
     lines = scope.to_stream(TEXT.splitlines())
     words = lines.flat_map(lambda line: re.findall(r"[^\s!,.?\":;0-9]+", line.lower()))
     return words.aggregate(lambda word, _, n: n + 1, key=lambda word: word, default=0)
