@@ -238,3 +238,23 @@ def on_page_markdown(markdown: str, page: Page, **given: Any) -> str:
         return markdown
     at = {site: name for name, site in BESIDE.items()}
     return with_links(markdown, at.get(uri, f"docs/{uri}"))
+
+
+def on_page_content(html: str, **given: Any) -> str:
+    """Show a bar in the code of a table as GitHub does: Python-Markdown leaves its backslash."""
+    return with_bars(html)
+
+
+def with_bars(html: str) -> str:
+    r"""A page in HTML whose inline code has no `\|`; blocks of code are left as they are.
+
+    >>> with_bars(r"<td><code>a \| b</code></td>")
+    '<td><code>a | b</code></td>'
+    """
+    parts = re.split(r"(<pre.*?</pre>)", html, flags=re.DOTALL)
+    return "".join(
+        part
+        if part.startswith("<pre")
+        else re.sub(r"<code>[^<]*</code>", lambda found: found[0].replace("\\|", "|"), part)
+        for part in parts
+    )

@@ -68,3 +68,9 @@ def test_the_site_is_built_strictly(tmp_path: Path) -> None:
         text = page.read_text()
         assert 'src="http' not in text
         assert 'rel="stylesheet" href="http' not in text
+
+
+def test_bars_in_tables_have_no_backslash_on_the_site() -> None:
+    page = r"<td><code>f(\|x\| x)</code> \|</td><pre><code>a \| b</code></pre>"
+    shown = r"<td><code>f(|x| x)</code> \|</td><pre><code>a \| b</code></pre>"
+    assert site_pages.with_bars(page) == shown
