@@ -9,6 +9,7 @@ COMPILED := $(VENV)/.compiled
 SPARK := $(VENV)/spark/classes.jsa
 ENGINES := $(VENV)/.bench
 WHEELWRIGHTS := $(VENV)/.wheels
+SITE := $(VENV)/site
 SOURCES := setup.py pointstamp/compiled.py $(wildcard $(foreach layer, containers progress \
 	communication dataflow operators runtime kernels, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.pxd pointstamp/$(layer)/*.pyx))
 
@@ -32,7 +33,7 @@ PYTEST_ARGS ?= -n 5 --dist loadgroup
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run pipeline check spark test bounds soak bench bench-spark wheels changelog lock clean
+.PHONY: help setup run pipeline check spark test bounds soak bench bench-spark wheels docs changelog lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
@@ -44,6 +45,7 @@ help:
 	@echo "make bench  measure all, beside its peers, and write docs/benchmarks.md (an hour)"
 	@echo "make bench-spark  and what Spark takes long for: services, large graphs (half an hour)"
 	@echo "make wheels  build the wheels of a release into dist/, for every Python at hand"
+	@echo "make docs   build the site of docs/ and the reference into site/"
 	@echo "make changelog  write the sentences of changes.d/ into CHANGELOG.md"
 	@echo "make setup  only set up .venv, and compile the core where there is a C compiler"
 	@echo "make lock   resolve requirements.lock again"
@@ -122,6 +124,18 @@ $(WHEELWRIGHTS): $(STAMP) pyproject.toml
 wheels: $(WHEELWRIGHTS)
 	$(BIN)/python scripts/wheels.py
 
+# An environment of its own: the set-up for tests does without it.
+$(SITE)/.installed: scripts/site.lock | $(STAMP)
+	$(BIN)/uv venv --quiet --no-config --clear --python $(BIN)/python $(SITE)
+	$(BIN)/uv pip install --quiet --no-config --python $(SITE)/bin/python --require-hashes -r $<
+	@touch $@
+
+# A folder for each version, so that those of releases can stand beside each other.
+docs: $(SITE)/.installed
+	version=$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' pointstamp/__init__.py) && \
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --quiet --strict --site-dir site/$$version && \
+	$(SITE)/bin/python scripts/site_versions.py site
+
 changelog:
 	@python3 scripts/changelog.py
 
@@ -129,9 +143,12 @@ lock: $(STAMP)
 	$(BIN)/uv pip compile pyproject.toml --extra cli --extra metrics --extra simulate --extra spark --extra java --extra dev --universal --python-version 3.11 \
 		--no-config --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 		--upgrade --custom-compile-command 'make lock' --output-file requirements.lock
+	$(BIN)/uv pip compile scripts/site.in --universal --python-version 3.11 \
+		--no-config --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
+		--upgrade --custom-compile-command 'make lock' --output-file scripts/site.lock
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find pointstamp tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	find pointstamp -name '*.so' -delete
 	rm -f pointstamp/compiled.sha256

@@ -1,4 +1,4 @@
-"""Counts what progress costs, and writes the tables of docs/how_it_works.md.
+"""Counts what progress costs, and writes the tables of docs/how_it_is_made.md.
 
     python docs/count_progress.py            writes the tables
     python docs/count_progress.py --check    ends with 1 if those there are others
@@ -28,7 +28,7 @@ from pointstamp.progress.subgraph import Subgraph
 from tests.simulation.outside import told_of_all
 from tests.simulation.traffic import count_traffic
 
-PAGE = Path(__file__).resolve().parent / "how_it_works.md"
+PAGE = Path(__file__).resolve().parent / "how_it_is_made.md"
 
 FEW, MANY = 4, 12
 """Rounds of two runs, whose difference is divided by that of their rounds: no set-up counts."""

@@ -1,4 +1,7 @@
-"""Every block of Python in the documentation runs, and prints what the page says."""
+"""Every block of Python in the documentation runs, and prints what the page says.
+
+Programs for other engines stand in fences of another name (`py`, `rust`, `java`), and do not run.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,7 +35,7 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text()
-    pattern = r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?"
+    pattern = r"^```python\n(.*?)^```$(?:\n\n(?:</div>\n\n)?^```text\n(.*?)^```$)?"
     return [
         Block(page, text.count("\n", 0, found.start()) + 2, found[1], found[2])
         for found in re.finditer(pattern, text, re.DOTALL | re.MULTILINE)
@@ -66,8 +70,9 @@ def test_a_block_that_prints_says_what() -> None:
     assert [str(block) for block in EVERY if "print(" in block.program and not block.printed] == []
 
 
-def test_the_picture_is_of_the_program_beside_it() -> None:
-    script = ROOT / "docs" / "draw_dataflow.py"
+@pytest.mark.parametrize("name", ["draw_dataflow.py", "draw_frontiers.py"])
+def test_a_picture_is_of_the_program_beside_it(name: str) -> None:
+    script = ROOT / "docs" / name
     assert subprocess.run([sys.executable, str(script), "--check"]).returncode == 0
 
 
@@ -82,7 +87,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
-def test_every_option_of_the_command_line_is_in_the_readme() -> None:
+def test_every_option_of_the_command_line_is_on_its_page() -> None:
     options = {
         option
         for command in app.app.registered_commands
@@ -90,8 +95,8 @@ def test_every_option_of_the_command_line_is_in_the_readme() -> None:
             r"--[a-z]+", _help_of(command.name or str(command.callback.__name__))
         )
     }
-    readme = (ROOT / "README.md").read_text()
-    assert {o for o in options - {"--help"} if o not in readme} == set()
+    page = (ROOT / "docs" / "command_line.md").read_text()
+    assert {o for o in options - {"--help"} if o not in page} == set()
 
 
 def _help_of(command: str) -> str:
@@ -103,3 +108,53 @@ def test_every_example_is_on_its_page() -> None:
     page = (ROOT / "docs" / "examples.md").read_text()
     named = re.findall(r"^\| \[`(\w+\.py)`\]\(\.\./examples/\1\) \| .+ \|$", page, re.MULTILINE)
     assert sorted(named) == sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_anchors_are_there(page: Path) -> None:
+    """As the site's strict build has it, which needs MkDocs."""
+    for target, anchor in re.findall(
+        r"\]\((?!https?:)([^)#\s]*\.md)?#([^)\s]+)\)", page.read_text()
+    ):
+        assert anchor in _anchors(page.parent / target if target else page), f"{target}#{anchor}"
+
+
+@cache
+def _anchors(page: Path) -> set[str]:
+    """Those of the headings, as Python-Markdown and GitHub make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    named = {*re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text)}
+    words = (re.sub(r"\]\([^)]*\)|[^\w\s-]", "", head).strip().lower() for head in heads)
+    return named | {re.sub(r"\s+", "-", head) for head in words}
+
+
+def test_the_navigation_of_the_site_has_every_page() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    listed = re.findall(r"(?:: |- )([\w/]+\.md)$", navigation, re.MULTILINE)
+    elsewhere = {"index.md", "contributing.md", "security.md", "changelog.md"}
+    assert len(listed) == len({*listed})
+    assert {page for page in listed if not page.startswith("api/")} == elsewhere | {
+        page.name for page in (ROOT / "docs").glob("*.md")
+    }
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
+    """Near enough: who measures anew need not touch the README for a few percent."""
+    rows = re.findall(
+        r"^\| \[(\w+)\]\(docs/benchmarks.md#\1\), (.*?) \| ([\d.]+) ",
+        (ROOT / "README.md").read_text(),
+        re.MULTILINE,
+    )
+    assert len(rows) >= 5
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    for name, at, figure in rows:
+        measured = re.search(
+            rf"^\| \[{name}\]\(#{name}\) \| {re.escape(at)} \| ([\d.]+) \|", page, re.MULTILINE
+        )
+        assert measured, (name, at)
+        assert float(figure) == pytest.approx(float(measured[1]), rel=0.25), (name, at)

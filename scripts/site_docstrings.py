@@ -1,0 +1,41 @@
+"""Docstrings as the site shows them: an extension of Griffe, which `mkdocs.yml` names.
+
+A doctest stands in a docstring without a heading; in Markdown its `>>>` would be a quotation of
+quotations, so it is put into a fence.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+DOCTEST = re.compile(r"^>>> .*(?:\n.*\S.*)*", re.MULTILINE)
+"""From a prompt to the next empty line, as doctest reads it."""
+
+
+SECTION = re.compile(r"^-{3,}$", re.MULTILINE)
+EXAMPLES = re.compile(r"^Examples\n-{3,}$", re.MULTILINE)
+
+
+def fenced(text: str) -> str:
+    """The text, with each run of doctests in a fence.
+
+    Those that follow a section of numpydoc's belong to none; they get a section of examples.
+    """
+    text = DOCTEST.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
+    section, doctest = SECTION.search(text), re.search("^```pycon$", text, re.MULTILINE)
+    if not section or not doctest or EXAMPLES.search(text):
+        return text
+    after = text.find("```pycon", section.start())
+    return text if after < 0 else f"{text[:after]}Examples\n--------\n{text[after:]}"
+
+
+class DoctestFences(griffe.Extension):
+    """Puts the doctests of all docstrings into fences."""
+
+    def on_object(self, *, obj: griffe.Object, **given: Any) -> None:
+        """Change the docstring of an object, once."""
+        if obj.docstring is not None and "```pycon" not in obj.docstring.value:
+            obj.docstring.value = fenced(obj.docstring.value)
