@@ -210,15 +210,18 @@ class Checkpoint:
     def discard_snapshot(self, epoch: int, inputs: Iterable[str] = ()) -> None:
         """Remove the parts of a snapshot that has no manifest, and gets none.
 
+        In an object store a manifest whose write has failed may be there, or come: then nothing is
+        removed, and `prune` does it, once there is a later snapshot.
+
         Parameters
         ----------
         inputs : iterable of str
             Of which what was staged for the epoch after it goes as well, unless something of
             that is committed.
         """
-        self._snapshots.discard(epoch)
-        for input in inputs:
-            self._log.abort_all(input, epoch + 1)
+        if self._snapshots.discard(epoch):
+            for input in inputs:
+                self._log.abort_all(input, epoch + 1)
 
     def latest(self) -> Manifest | None:
         """The last whole snapshot, of which every byte was looked at; None if there is none.
