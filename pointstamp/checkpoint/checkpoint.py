@@ -126,6 +126,20 @@ class Checkpoint:
         """Remove what was staged, unless it was committed."""
         self._log.abort(input, epoch, [staged] if isinstance(staged, Staged) else staged)
 
+    def begin(self) -> None:
+        """Have this be the program that commits, before it reads the log to go on with it.
+
+        In an object store former programs commit nothing from now on, and what they have tried to
+        write and arrives later does not count. The first commit does it where nothing
+        else has. On this machine nothing happens: there, what was not written never will be.
+
+        Raises
+        ------
+        CheckpointError
+            If that cannot be written.
+        """
+        self._log.begin()
+
     def committed(self, input: str, after: int) -> Iterator[tuple[int, list[Staged]]]:
         """(epoch, attempts) of what was committed for an input after an epoch, in order.
 

@@ -15,10 +15,10 @@ epoch and checksum of the record before it. So a record that is lost, or lies wh
 belong, is found when the log is read. Only the loss of the last one cannot be seen here; a
 snapshot knows how far inputs had come, and a client which epochs were acknowledged.
 
-In an object store a record whose write has failed may be there, or come later (`terms.py`). What
-is written in its place is of a later term, and follows the same record as it does. So of all
-that are there, the chain that ends in the last record of the latest term counts. What is beside
-it is of earlier terms, and no writer has ever had the answer that it is there.
+In an object store a record whose write has failed may be there, or come later. What is written in
+its place is of a later term, and follows the same record as it does; which chain counts is said
+in `terms.py`. What is beside it is of earlier terms: no writer has had the answer that it is
+there, and none has begun with it.
 """
 
 from __future__ import annotations
@@ -173,10 +173,14 @@ class InputLog:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._last: dict[str, tuple[int, RecordLink]] = {}
-        """By input, how far it went on, and its last record, as far as that was looked for."""
+        """By input, how far it went on, and its last record, as far as that was looked for.
+
+        In an object store, from the first term on: what else is there has come late."""
         self._terms = None if objects.fails_cleanly else Terms(objects)
         self._doubtful: set[str] = set()
         """What records name that may be there though their write has failed."""
+        self._is_begun = False
+        """Whether what the log has was looked for behind a term."""
 
     def __reduce__(self) -> Any:
         return InputLog, (self._objects,)  # what is known of the last records is of one process
@@ -241,14 +245,37 @@ class InputLog:
             # Left out until the new record is there: what fails half-way may have written it.
             return self._last.pop(input, None) or self._found_last(input)
         if self._terms.now is None:
-            reached, last = self._last.get(input) or self._found_last(input)
-            if epoch < reached:
-                return reached, last  # no reason for a term
-            self._terms.claim()
-        if input not in self._last:
-            # Read after the claim: what others write from now on they know not to count.
-            self._last[input] = self._found_last(input)
-        return self._last[input]
+            known = self._last.get(input) or self._found_last(input)
+            if epoch < known[0]:
+                return known  # no reason for a term
+            if self._is_begun:
+                self._terms.claim(takes_over=False)
+            else:
+                self.begin()
+        return self._last.setdefault(input, (BEFORE_ALL + 1, BEFORE_FIRST))
+
+    def begin(self) -> None:
+        """See `Checkpoint.begin`."""
+        if self._terms is None:
+            return
+        self._is_begun = False
+        self._last.clear()
+        self._terms.claim(takes_over=True)
+        try:
+            pruned = self._what_was_pruned()
+            inputs = sorted({*self.inputs(), *pruned["inputs"]})
+            last = {input: self._found_last(input) for input in inputs}
+            self._terms.note(
+                {
+                    input: {"reached": reached, "last": link.to_json()}
+                    for input, (reached, link) in last.items()
+                }
+            )
+        except BaseException:
+            self._terms.drop()
+            raise
+        self._last.update(last)
+        self._is_begun = True
 
     def _write(self, record: CommitRecord, data: bytes) -> bool:
         """Have the record be there; False if another one is."""
@@ -296,19 +323,40 @@ class InputLog:
     def _chain(
         self, input: str, pruned: Mapping[str, Any]
     ) -> Iterator[tuple[_Found, CommitRecord, RecordLink]]:
-        """The records that count, in order; or that would, if one that is lost were there."""
+        """The records that count, in order; where one is lost, those behind it."""
         found = [one for one in self._found(input) if one.epoch > pruned["epoch"]]
-        if len({one.term for one in found}) < 2:
+        noted = None if self._terms is None else self._terms.noted()
+        if noted is None:
             return ((one, *self._record(input, one)) for one in found)
-        before = _link_of(pruned, input)
         read = [(one, *self._record(input, one)) for one in found]
+        last = self._last_of(input, read, *noted)
         by_link = {link: each for each in read for link in each[2:]}
-        at = max(read, key=lambda each: (each[0].term, each[1].number))
-        chain = [at]
-        while at[1].previous != before and at[1].previous in by_link:
-            at = by_link[at[1].previous]
-            chain.append(at)
+        chain = []
+        while last in by_link:
+            chain.append(by_link[last])
+            last = chain[-1][1].previous
+        if not chain and last.epoch > pruned["epoch"]:
+            raise CorruptCheckpointError(
+                f"{self._objects}: the commit record of epoch {last.epoch} of input {input!r}, "
+                f"number {last.number}, is not there, and was the last when term {noted[0]} began; "
+                "restore the folder from a copy"
+            )
         return reversed(chain)
+
+    def _last_of(
+        self,
+        input: str,
+        read: Iterable[tuple[_Found, CommitRecord, RecordLink]],
+        begun: Term,
+        noted: Mapping[str, Any],
+    ) -> RecordLink:
+        """The last record that counts, of those that are there or were when a term began."""
+        if self._is_begun:
+            return self._last.get(input, (0, BEFORE_FIRST))[1]
+        since = [each for each in read if each[0].term >= begun]
+        if since:
+            return max(since, key=lambda each: (each[0].term, each[1].number))[2]
+        return RecordLink(**noted[input]["last"]) if input in noted else BEFORE_FIRST
 
     def _check_follows(self, record: CommitRecord, last: RecordLink, name: str) -> None:
         """Raise unless the record is the next one of its input."""
@@ -336,7 +384,7 @@ class InputLog:
 
     def reached(self, input: str) -> int:
         """See `Checkpoint.reached`."""
-        return self._found_last(input)[0]
+        return (self._last.get(input) or self._found_last(input))[0]
 
     def read(self, staged: Staged) -> Iterator[pa.RecordBatch]:
         """See `Checkpoint.read`."""
