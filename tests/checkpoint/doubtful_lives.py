@@ -8,8 +8,10 @@ was seen, and has to stay.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -53,9 +55,13 @@ class Client:
 class Life:
     """One run of the program."""
 
-    def __init__(self, bucket: DoubtfulBucket, client: Client) -> None:
-        self.client, self.bucket = client, bucket
-        self.checkpoint = Checkpoint("root", fs.PyFileSystem(bucket))
+    def __init__(
+        self, checkpoint: Checkpoint, client: Client, is_fault: Callable[[str], bool]
+    ) -> None:
+        self.client = client
+        self.checkpoint = checkpoint
+        self.is_fault = is_fault
+        """Whether an error is that of a store that does not answer, by what it says."""
 
     def begin(self) -> None:
         """Take up what is there, and look that it is what it may be."""
@@ -65,7 +71,6 @@ class Life:
             warnings.simplefilter("ignore", CheckpointWarning)
             manifest = checkpoint.latest()
         checkpoint.begin()
-        self.part = None
         total, epoch = 0, -1
         if manifest is not None:
             epoch = manifest.epoch
@@ -88,10 +93,15 @@ class Life:
         assert total == client.total
         assert checkpoint.reached("a") == len(client.acknowledged)
 
-    def go_on(self) -> None:
-        """Commit one epoch after the other, and make snapshots now and then."""
+    def go_on(self, former: Life | None = None) -> None:
+        """Commit one epoch after the other, and make snapshots now and then.
+
+        former : a life that has ended, for all that is known, and does something after all
+        """
         client = self.client
         for epoch in range(len(client.acknowledged), N_EPOCHS):
+            if former is not None and client.rolled.random() < 0.3:
+                former.commit_late(epoch)
             self.commit(epoch)
             if client.rolled.random() < 0.3:
                 self.snapshot(epoch)
@@ -110,7 +120,9 @@ class Life:
                 chosen = [number for number, _ in sent]
                 client.tried.setdefault(epoch, []).append(chosen)
                 assert checkpoint.commit("a", epoch, [staged for _, staged in sent])
-            except CheckpointError:
+            except CheckpointError as error:
+                if not self.is_fault(str(error)):
+                    raise
                 if client.rolled.random() < 0.3:
                     taken = sent.pop() if sent else None
                     if taken is not None:
@@ -118,6 +130,12 @@ class Life:
                 continue
             client.acknowledged[epoch] = chosen
             return
+
+    def commit_late(self, epoch: int) -> None:
+        """Another has begun meanwhile, so what this does counts for nobody."""
+        with contextlib.suppress(CheckpointError):
+            staged = self.checkpoint.stage("a", epoch, f"late {self.client.number()}", [numbers(0)])
+            assert not self.checkpoint.commit("a", epoch, [staged])
 
     def snapshot(self, epoch: int) -> None:
         """As a service does it: what cannot be written is given up, and removed."""
@@ -136,32 +154,37 @@ class Life:
     @staticmethod
     def _quietly(change: Any) -> None:
         """What fails here is tried again later."""
-        try:
+        with contextlib.suppress(CheckpointError):
             change()
-        except CheckpointError:
-            pass
+
+
+def begin(checkpoint: Checkpoint, client: Client, is_fault: Callable[[str], bool]) -> Life:
+    """A life that has begun: where it could not read or write, it has tried again."""
+    life = Life(checkpoint, client, is_fault)
+    while True:
+        try:
+            life.begin()
+            return life
+        except CheckpointError as error:
+            if not is_fault(str(error)):
+                raise
 
 
 def come_through(seed: int, share: float = 0.12) -> DoubtfulBucket:
     """All lives of a seed; raises where something is lost or comes twice."""
     bucket, client = DoubtfulBucket(seed, share), Client(seed)
     rolled = random.Random(f"lives {seed}")
-    while True:
+    life = None
+    while len(client.acknowledged) < N_EPOCHS:
         bucket.n_until_killed = rolled.randrange(1, 150)
+        former = life
         try:
-            life = Life(bucket, client)
-            while True:
-                try:
-                    life.begin()
-                    break
-                except CheckpointError as error:
-                    if "no answer" not in str(error):
-                        raise
-            life.go_on()
+            checkpoint = Checkpoint("root", fs.PyFileSystem(bucket))
+            life = begin(checkpoint, client, lambda error: "no answer" in error)
+            life.go_on(former)
         except Killed:
             continue
-        break
     bucket.n_until_killed, bucket.share = None, 0.0
-    Life(bucket, client).begin()
+    begin(Checkpoint("root", fs.PyFileSystem(bucket)), client, lambda error: False)
     assert len(client.acknowledged) == N_EPOCHS
     return bucket
