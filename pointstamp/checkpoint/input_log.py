@@ -6,9 +6,10 @@ is written last, once, and whole; before it nothing was committed, and after it 
 changes any more.
 
     log/<input>/<epoch>/attempt-<attempt>.arrow
-    log/<input>/<epoch>/committed.json              committed-<term>.json in an object store
-    log/pruned.json         (pruned-<epoch>.json there) up to which epoch there was a log: what is older is in a snapshot;
-                            how far each input had gone on, and its last record of those
+    log/<input>/<epoch>/committed.json      in an object store, committed-<term>.json
+    log/pruned.json         up to which epoch there was a log: what is older is in a snapshot;
+                            how far each input had gone on, and its last record of those;
+                            in an object store, pruned-<epoch>.json
 
 The records of an input are a chain: each names its input, its epoch and its number, and the
 epoch and checksum of the record before it. So a record that is lost, or lies where it does not

@@ -321,7 +321,9 @@ def _in_one_request(uri: str) -> str:
     parts = urlsplit(uri)
     if parts.scheme != "s3" or _DELAYED in parse_qs(parts.query):
         return uri
-    return urlunsplit(parts._replace(query="&".join(filter(None, [parts.query, f"{_DELAYED}=true"]))))
+    return urlunsplit(
+        parts._replace(query="&".join(filter(None, [parts.query, f"{_DELAYED}=true"])))
+    )
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import logging
+import os
 import random
 import socket
 import struct
@@ -318,6 +319,7 @@ def _asked(port: int, method: str, path: str) -> None:
 @contextlib.contextmanager
 def moto_server() -> Iterator[int]:
     """The server, which has all of its objects in memory; its port."""
+    os.environ.setdefault("MOTO_S3_DEFAULT_KEY_BUFFER_SIZE", str(1 << 30))  # else in open files
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)

@@ -202,7 +202,9 @@ def five_epochs(place: Place) -> Checkpoint:
 def test_a_commit_record_that_is_lost_is_a_named_error(place: Place, lost: int) -> None:
     five_epochs(place)
     place.remove(place.record(lost))
-    follows = rf"{lost + 1:020}/committed.*json: .* epoch {lost + 1} of input 'edges'.* epoch {lost}"
+    follows = (
+        rf"{lost + 1:020}/committed.*json: .* epoch {lost + 1} of input 'edges'.* epoch {lost}"
+    )
     with pytest.raises(CorruptCheckpointError, match=follows):
         everything(place.checkpoint(), "edges")
 

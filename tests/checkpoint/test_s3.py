@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-import pointstamp as ps
 from pointstamp.checkpoint import BinDelta, Checkpoint, TableDelta
 from pointstamp.checkpoint.objects import objects_at
 from pointstamp.errors import (
@@ -26,11 +22,11 @@ from pointstamp.errors import (
 )
 from tests.checkpoint import s3
 from tests.checkpoint.doubtful_lives import N_EPOCHS, Client, Life, begin, numbers, values
-from tests.checkpoint.s3 import Store, by_chance, passing
+from tests.checkpoint.s3 import Request, Store, by_chance, passing
+from tests.checkpoint.s3_service import feed, found, serve, sums
 
 pytest.importorskip("moto", reason="moto's server stands for S3")
 
-NUMBERS = {"k": pa.int64(), "v": pa.int64()}
 NETWORK = ("NETWORK_CONNECTION", "SLOW_DOWN", "AWS Error", "bytes came of")
 
 
@@ -213,58 +209,6 @@ def test_nothing_is_lost_or_doubled_behind_faulty_links(store: Store, seed: int)
 # Services.
 
 
-def add(key: int, value: int, state: int) -> Any:
-    return state + value, [(key, state + value)]
-
-
-def build(scope: Any, n: Any) -> Any:
-    rows = n.map_batches(lambda b: list(zip(*(c.to_pylist() for c in b.columns), strict=True)))
-    return rows.state_machine(add, default=0).map_batches(
-        lambda batch: pa.RecordBatch.from_pylist(
-            [{"k": k, "v": v} for k, v in batch], pa.schema(NUMBERS)
-        )
-    )
-
-
-def serve(checkpoint: Any, workers: int = 2, every: int | None = 2) -> ps.Service:
-    return ps.serve(
-        build,
-        workers,
-        threads=True,
-        inputs={"n": NUMBERS},
-        outputs={"n": NUMBERS},
-        checkpoint=checkpoint,
-        snapshot_every=every,
-    )
-
-
-def sums(upto: int) -> list[dict[str, int]]:
-    """What comes out of the epochs of `feed`: of key 0 and 1, the epochs so far."""
-    return [
-        {"k": epoch % 2, "v": sum(range(epoch % 2, epoch + 1, 2))} for epoch in range(upto + 1)
-    ]
-
-
-def feed(service: ps.Service, upto: int) -> None:
-    """Send what is missing, and repeat what fails, as a client does."""
-    n = service.input("n")
-    while (epoch := n.time) < upto:
-        sent = False
-        while True:
-            try:
-                if not sent:
-                    n.send([{"k": epoch % 2, "v": epoch}])
-                    sent = True
-                n.advance_to(epoch + 1)
-                break
-            except CheckpointError as error:
-                assert is_fault(str(error)), error  # noqa: PT017
-
-
-def found(service: ps.Service, upto: int) -> list[Any]:
-    return service.output("n").collect(upto=upto).to_pylist()
-
-
 def test_a_store_that_is_gone_for_a_while_stops_commits_and_not_the_service(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -286,25 +230,63 @@ def test_a_store_that_is_gone_for_a_while_stops_commits_and_not_the_service(
             store.link.plan = lambda r: "reset" if "/snapshots/" in r.path else "pass"
             feed(service, 6)
             assert found(service, 5) == sums(5)
-            service._supervisor.workers  # noqa: B018
-            deadline = [r for r in caplog.records if "is given up" in r.message]
-            for _ in range(200):
-                deadline = [r for r in caplog.records if "is given up" in r.message]
-                if deadline:
-                    break
-                service.output("n").probe.wait(5)
-                threading_wait(0.05)
-            assert deadline
+            await_given_up(caplog)
         store.link.plan = passing
         feed(service, 12)
-        assert service.await_snapshot(6) is None
+        service.await_snapshot(6)
         service.abort()
     with serve(checkpoint, workers=3) as again:
         assert again.input("n").time == 12
         assert found(again, 11) == sums(11)
 
 
-def threading_wait(seconds: float) -> None:
-    import threading
+def await_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    """A snapshot, which the service says on a thread of its own."""
+    until = time.monotonic() + 60
+    while not any("is given up" in record.getMessage() for record in caplog.records):
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
-    threading.Event().wait(seconds)
+
+def come_through_kills(store: Store, seed: int, n_kills: int, share: float = 0.0) -> None:
+    """A program that is killed at a request, before or after the store has it; again and again."""
+    rolled = random.Random(f"kills {seed}")
+    upto, acknowledged = 4 * (n_kills + 1), []
+    for life in range(n_kills + 1):
+        command = ["-m", "tests.checkpoint.s3_service", store.uri, str(rolled.randint(1, 3))]
+        n_left = rolled.randrange(20, 150) if life < n_kills else None
+        faults, is_after = by_chance(seed + life, share), rolled.random() < 0.5
+        running = subprocess.Popen(
+            [sys.executable, *command, str(upto)], stdout=subprocess.PIPE, text=True
+        )
+
+        def plan(request: Request) -> str:
+            nonlocal n_left
+            if n_left is not None:
+                n_left -= 1
+                if n_left <= 0:
+                    running.send_signal(signal.SIGKILL)  # noqa: B023
+                    return "pass" if is_after else "reset"  # noqa: B023
+            return faults(request)  # noqa: B023
+
+        store.link.plan = plan
+        said, _ = running.communicate(timeout=300)
+        assert running.returncode in ((0, -signal.SIGKILL) if life < n_kills else (0,))
+        acknowledged += [int(line) for line in said.splitlines()]
+        store.link.release()
+    # Each once; what was committed and not acknowledged when a life ended is in between.
+    assert acknowledged == sorted(set(acknowledged))
+    store.link.plan = passing
+    with serve(store.uri) as service:
+        assert service.input("n").time == upto
+        assert found(service, upto - 1) == sums(upto - 1)
+
+
+def test_a_service_that_is_killed_at_a_request_goes_on(store: Store) -> None:
+    come_through_kills(store, 3, 1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_a_service_that_is_killed_at_many_requests_goes_on(store: Store, seed: int) -> None:
+    come_through_kills(store, seed, 4, 0.03)
