@@ -508,14 +508,12 @@ class InputLog:
                 if self._is_committed(input, epoch):
                     yield self._only(input, epoch)
             return
-        for epoch in self._epochs(input):
-            folder = _folder(input, epoch)
-            # Not all at once: lists of folders in folders have not come back behind a link that
-            # fails, with pyarrow 26.
-            for file in self._objects.files(folder):
-                term = _term_of(file)
-                if term is not None:
-                    yield _Found(epoch, term, f"{folder}/{file}")
+        folder = f"{_ROOT}/{_safe(input)}"
+        for name in self._objects.files_below(folder):
+            epoch_text, _, file = name.partition("/")
+            term = _term_of(file)
+            if term is not None and epoch_text.isdigit():
+                yield _Found(int(epoch_text), term, f"{folder}/{name}")
 
     def _record(self, input: str, found: _Found) -> tuple[CommitRecord, RecordLink]:
         """The commit record of an epoch, which has to be the one that was written there."""

@@ -62,6 +62,9 @@ class Objects(Protocol):
     def files(self, name: str) -> list[str]:
         """The same of the objects in a folder, what an interrupted writer left among them."""
 
+    def files_below(self, name: str) -> list[str]:
+        """The names, without the folder's own and in order, of all objects in it at any depth."""
+
     def delete(self, name: str) -> None:
         """Remove an object; nothing happens if there is none."""
 
@@ -189,6 +192,13 @@ class LocalObjects:
             except FileNotFoundError:
                 return []
 
+    def files_below(self, name: str) -> list[str]:
+        """Of the folder, and those in it."""
+        folder = self._root / name
+        with _explained(folder):
+            found = (path for path in folder.rglob("*") if path.is_file())
+            return sorted(path.relative_to(folder).as_posix() for path in found)
+
     def delete(self, name: str) -> None:
         """The file."""
         with _explained(self._root / name):
@@ -271,12 +281,18 @@ class StoredObjects:
         """As the store says."""
         return self._listed(name, fs.FileType.File)
 
+    def files_below(self, name: str) -> list[str]:
+        """As the store says: of many at a time, where folders were asked for one by one."""
+        start = len(self._path(name)) + 1
+        infos = self._infos(name, recursive=True)
+        return sorted(info.path[start:] for info in infos if info.type == fs.FileType.File)
+
     def _listed(self, name: str, kind: fs.FileType) -> list[str]:
         return sorted(info.base_name for info in self._infos(name) if info.type == kind)
 
-    def _infos(self, name: str) -> list[fs.FileInfo]:
+    def _infos(self, name: str, *, recursive: bool = False) -> list[fs.FileInfo]:
         path = self._path(name)
-        selector = fs.FileSelector(path, allow_not_found=True)
+        selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
         with _explained(path):
             return list(self._filesystem.get_file_info(selector))
 
