@@ -13,7 +13,7 @@ later, when a request that was given up on is worked off. So two things never ha
 - A record counts for its writer when no later term was claimed by another one by the time it is
   there: else that one may have read the log without it.
 
-That takes of a store that an object is written whole or not at all, and that who reads or lists
+That takes of a store that an object is written whole or not at all, and that what reads or lists
 after a write has ended sees it. Nothing is renamed, and nothing created under a condition.
 
     terms/<number>-<life>               claimed by a life: one program's opening of the checkpoint
