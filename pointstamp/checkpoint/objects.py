@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -34,8 +34,11 @@ TEMPORARY = "."
 class Objects(Protocol):
     """Objects below a root."""
 
-    def put(self, name: str, data: Sequence[Buffer]) -> None:
-        """Write an object of all of `data`; one that is there is replaced."""
+    def put(self, name: str, data: Iterable[Buffer]) -> None:
+        """Write an object of all of `data`; one that is there is replaced.
+
+        Where it has to begin again, it iterates over `data` again.
+        """
 
     def create(self, name: str, data: Sequence[Buffer]) -> bool:
         """Write an object unless there is one; whether it was written."""
@@ -106,7 +109,7 @@ class LocalObjects:
         return str(self._root)
 
     @_with_reserve
-    def put(self, name: str, data: Sequence[Buffer]) -> None:
+    def put(self, name: str, data: Iterable[Buffer]) -> None:
         """By a temporary file, which is renamed."""
         with _explained(self._root / name), self._written(name, data) as (temporary, place):
             temporary.replace(place)
@@ -122,7 +125,7 @@ class LocalObjects:
         return True
 
     @contextlib.contextmanager
-    def _written(self, name: str, data: Sequence[Buffer]) -> Iterator[tuple[Path, Path]]:
+    def _written(self, name: str, data: Iterable[Buffer]) -> Iterator[tuple[Path, Path]]:
         """A temporary file on the disk, and its place; what was done with it is kept, too."""
         place = self._root / name
         _make_folder(place.parent)
@@ -202,7 +205,7 @@ class StoredObjects:
     def __repr__(self) -> str:
         return f"{self._filesystem.type_name}:{self._root}"
 
-    def put(self, name: str, data: Sequence[Buffer]) -> None:
+    def put(self, name: str, data: Iterable[Buffer]) -> None:
         """In one stream, which is the object when it is closed."""
         path = self._path(name)
         with _explained(path):
