@@ -121,6 +121,11 @@ class Supervisor:
         """Those that are there, or were last."""
         return self._pool.workers
 
+    @property
+    def may_restart(self) -> bool:
+        """Whether there is a policy by which workers are started again."""
+        return self._policy is not None
+
     def pool(self, until: float | None = None) -> WorkerPool:
         """The workers that are there; waits while they are started again.
 
@@ -196,10 +201,11 @@ class Supervisor:
         assert self._policy is not None
         error, former, pool = first, self._pool.workers, self._pool
         while self._is_allowed():
+            delay_s = self._policy.delay_s if len(self._restarts) > 1 else 0.0
             LOGGER.warning(
                 "a service has lost its workers, and starts them again in %g s (restart %d of %d "
                 "within %g s): %s",
-                self._policy.delay_s,
+                delay_s,
                 len(self._restarts),
                 self._policy.attempts,
                 self._policy.within_s,
@@ -207,7 +213,7 @@ class Supervisor:
             )
             pool.abort()
             pool.join(END_S)
-            if self._is_ending.wait(self._policy.delay_s):
+            if self._is_ending.wait(delay_s):
                 return False
             try:
                 self._starting = pool = self._make_pool(former)
