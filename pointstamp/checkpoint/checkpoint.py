@@ -74,7 +74,9 @@ class Checkpoint:
         Parameters
         ----------
         batches : iterable of pyarrow.RecordBatch
-            Of one schema; they are put together in memory. None are fine.
+            Of one schema. A sequence is written batch by batch, so that one which reads them from
+            elsewhere need not fit into memory, unless there are dictionaries among the columns;
+            others are put together first. None are fine.
 
         Raises
         ------

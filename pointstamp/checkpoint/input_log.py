@@ -24,7 +24,7 @@ there, and none has begun with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
@@ -32,7 +32,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 
 from pointstamp.checkpoint import arrow_files
-from pointstamp.checkpoint.arrow_files import Stored
+from pointstamp.checkpoint.arrow_files import EncodedBatches, Stored
 from pointstamp.checkpoint.checksummed import checksum, checksummed, verified
 from pointstamp.checkpoint.objects import TEMPORARY, Objects
 from pointstamp.checkpoint.terms import BEFORE_TERMS, Term, Terms
@@ -194,15 +194,17 @@ class InputLog:
         if self._objects.size(name) is not None:
             data = self._objects.get(name)  # of the same attempt, that was repeated
             rows = sum(batch.num_rows for batch in arrow_files.decoded(data, name))
+            what = arrow_files.stored(name, data)
         else:
+            # Those that are given one after the other, and not again, are put together.
+            made = EncodedBatches(batches if isinstance(batches, Sequence) else list(batches))
             try:
-                data, rows = arrow_files.encoded(batches)
+                what = arrow_files.put(self._objects, name, made)
             except pa.ArrowInvalid as error:
                 raise SchemaError(
                     f"batches that are staged for input {input!r} must be of one schema: {error}"
                 ) from error
-            self._objects.put(name, [memoryview(data)])
-        what = arrow_files.stored(name, data)
+            rows = made.n_rows
         return Staged(input, epoch, str(attempt), name, rows, what.n_bytes, what.checksum)
 
     def commit(

@@ -14,9 +14,12 @@ Names are relative to the root, with `/` between their parts.
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, wraps
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit, urlunsplit
@@ -36,6 +39,9 @@ TEMPORARY = "."
 
 _DELAYED = "allow_delayed_open"
 
+IN_MEMORY_BYTES = 8 << 20
+"""Of an object that is made piece by piece, how much is put together in memory for a store."""
+
 
 class Objects(Protocol):
     """Objects below a root."""
@@ -44,8 +50,11 @@ class Objects(Protocol):
     def fails_cleanly(self) -> bool:
         """Whether a write that fails has not happened and never will, and `create` is exclusive."""
 
-    def put(self, name: str, data: Sequence[Buffer]) -> None:
-        """Write an object of all of `data`; one that is there is replaced."""
+    def put(self, name: str, data: Iterable[Buffer]) -> None:
+        """Write an object of all of `data`; one that is there is replaced.
+
+        Where it has to begin again, it iterates over `data` again.
+        """
 
     def create(self, name: str, data: Sequence[Buffer]) -> bool:
         """Write an object unless there is one; whether it was written."""
@@ -121,7 +130,7 @@ class LocalObjects:
         return str(self._root)
 
     @_with_reserve
-    def put(self, name: str, data: Sequence[Buffer]) -> None:
+    def put(self, name: str, data: Iterable[Buffer]) -> None:
         """By a temporary file, which is renamed."""
         with _explained(self._root / name), self._written(name, data) as (temporary, place):
             temporary.replace(place)
@@ -137,7 +146,7 @@ class LocalObjects:
         return True
 
     @contextlib.contextmanager
-    def _written(self, name: str, data: Sequence[Buffer]) -> Iterator[tuple[Path, Path]]:
+    def _written(self, name: str, data: Iterable[Buffer]) -> Iterator[tuple[Path, Path]]:
         """A temporary file on the disk, and its place; what was done with it is kept, too."""
         place = self._root / name
         _make_folder(place.parent)
@@ -232,13 +241,13 @@ class StoredObjects:
     def __repr__(self) -> str:
         return f"{self._filesystem.type_name}:{self._root}"
 
-    def put(self, name: str, data: Sequence[Buffer]) -> None:
+    def put(self, name: str, data: Iterable[Buffer]) -> None:
         """In one stream, which is the object when it is closed."""
         path = self._path(name)
-        # Arrow closes a stream whatever ends it: an error between two writes would leave an
-        # object of the first. So there is one write, which has all or fails.
-        whole = data[0] if len(data) == 1 else b"".join(data)
         with _explained(path):
+            # Arrow closes a stream whatever ends it: an error between two writes would leave an
+            # object of the first. So there is one write, which has all or fails.
+            whole = _in_one_buffer(data)
             if self._has_folders:
                 self._filesystem.create_dir(path.rpartition("/")[0], recursive=True)
             with self._filesystem.open_output_stream(path, compression=None) as stream:
@@ -324,6 +333,29 @@ def _in_one_request(uri: str) -> str:
     return urlunsplit(
         parts._replace(query="&".join(filter(None, [parts.query, f"{_DELAYED}=true"])))
     )
+
+
+def _in_one_buffer(data: Iterable[Buffer]) -> Buffer:
+    """All of `data`: in memory, or mapped from a file without a name if that would take much."""
+    if isinstance(data, Sequence):
+        return data[0] if len(data) == 1 else b"".join(data)
+    parts: list[Buffer] = []
+    n_bytes, remaining = 0, iter(data)
+    for part in remaining:
+        parts.append(part)
+        n_bytes += memoryview(part).nbytes
+        if n_bytes > IN_MEMORY_BYTES:
+            return _on_disk(chain(parts, remaining))
+    return b"".join(parts)
+
+
+def _on_disk(data: Iterable[Buffer]) -> memoryview:
+    """The same, in a file that is gone when nothing has the map any more."""
+    with tempfile.TemporaryFile() as file:
+        for part in data:
+            file.write(part)
+        file.flush()
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from pointstamp.checkpoint import arrow_files
-from pointstamp.checkpoint.arrow_files import Stored
+from pointstamp.checkpoint.arrow_files import EncodedBatches, Stored
 from pointstamp.checkpoint.checksummed import checksummed, verified
 from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import epoch_name
@@ -59,8 +59,7 @@ class SnapshotFiles:
             name = f"{_ROOT}/{epoch_name(epoch)}/{worker:05}-{number:04}-{token}.arrow"
             if delta.changes:
                 changes = [delta.changes[bin].batch for bin in sorted(delta.changes)]
-                data, _ = arrow_files.encoded(changes)
-                written[name] = arrow_files.put(self._objects, name, data)
+                written[name] = arrow_files.put(self._objects, name, EncodedBatches(changes))
             former = before.tables.get(key) if before is not None else None
             stored[key] = _with_changes(former, delta, name)
         used = {name for table in stored.values() for name in table.files()}
