@@ -6,7 +6,9 @@ epoch, on standard output.
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -31,16 +33,34 @@ def build(scope: Any, n: Any) -> Any:
     )
 
 
+class NotedBuild:
+    """The same, and says in a folder which process has each worker."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+
+    def __call__(self, scope: Any, n: Any) -> Any:
+        (Path(self._folder) / f"pid-{scope.index}").write_text(str(os.getpid()))
+        return build(scope, n)
+
+
 def serve(checkpoint: Any, workers: int = 2, every: int | None = 2) -> ps.Service:
-    return ps.serve(
-        build,
-        workers,
-        threads=True,
-        inputs={"n": NUMBERS},
-        outputs={"n": NUMBERS},
-        checkpoint=checkpoint,
-        snapshot_every=every,
-    )
+    return ps.serve(build, workers, threads=True, **_options(checkpoint, every))
+
+
+def serve_by_processes(checkpoint: Any, folder: Path, every: int | None = 2) -> ps.Service:
+    """On two; `folder` has files `pid-0` and `pid-1`."""
+    restart = ps.RestartPolicy(delay_s=0.0)
+    return ps.serve(NotedBuild(folder), 2, restart=restart, **_options(checkpoint, every))
+
+
+def _options(checkpoint: Any, every: int | None) -> dict[str, Any]:
+    return {
+        "inputs": {"n": NUMBERS},
+        "outputs": {"n": NUMBERS},
+        "checkpoint": checkpoint,
+        "snapshot_every": every,
+    }
 
 
 def sums(upto: int) -> list[dict[str, int]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import fs
 
 from pointstamp.checkpoint import Checkpoint
+from pointstamp.checkpoint import objects as module_of_objects
 from pointstamp.checkpoint.input_log import InputLog
 from pointstamp.checkpoint.objects import StoredObjects
 from pointstamp.checkpoint.snapshot_files import SnapshotFiles
@@ -167,6 +170,27 @@ def test_a_writer_that_fails_between_two_parts_leaves_no_object() -> None:
     assert bucket.objects == {}
     objects.put("whole", [b"ha", b"lf"])
     assert bucket.objects == {"root/whole": b"half"}
+
+
+def test_what_is_made_piece_by_piece_is_there_when_all_of_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Beyond some bytes it is put together on the disk; the store is given nothing before."""
+    monkeypatch.setattr(module_of_objects, "IN_MEMORY_BYTES", 25)
+    bucket = Bucket()
+    objects = StoredObjects(fs.PyFileSystem(bucket), "root")
+
+    def pieces(n: int, fails: bool) -> Iterator[bytes]:
+        yield from (b"%09d\n" % number for number in range(n))
+        if fails:
+            raise pa.ArrowInvalid("not of one schema")
+
+    for n in (0, 1, 2, 3, 100):
+        with pytest.raises(pa.ArrowInvalid, match="not of one schema"):
+            objects.put(f"{n}", pieces(n, fails=True))
+        assert bucket.objects == {}
+        objects.put(f"{n}", pieces(n, fails=False))
+        assert bucket.objects.pop(f"root/{n}") == b"".join(pieces(n, fails=False))
 
 
 # Planted bugs: each is one of the rules of `terms.py`, left out.

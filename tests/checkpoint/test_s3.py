@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +26,7 @@ from pointstamp.errors import (
 from tests.checkpoint import s3
 from tests.checkpoint.doubtful_lives import N_EPOCHS, Client, Life, begin, numbers, values
 from tests.checkpoint.s3 import Request, Store, by_chance, passing
-from tests.checkpoint.s3_service import feed, found, serve, sums
+from tests.checkpoint.s3_service import feed, found, serve, serve_by_processes, sums
 
 pytest.importorskip("moto", reason="moto's server stands for S3")
 
@@ -242,6 +245,42 @@ def test_a_store_that_is_gone_for_a_while_stops_commits_and_not_the_service(
     with serve(checkpoint, workers=3) as again:
         assert again.input("n").time == last
         assert found(again, last - 1) == sums(last - 1)
+
+
+def test_workers_that_are_processes_are_killed_at_their_requests_and_the_service_goes_on(
+    store: Store, tmp_path: Path
+) -> None:
+    """One at a part of a snapshot, half of which is on its way, and the first one at a commit.
+
+    The commit is in the store, and its answer is lost: it is repeated, and counts once.
+    """
+    killed: list[str] = []
+
+    def plan(request: Request) -> str:
+        part = re.search(r"/snapshots/0*(\d+)/0*(\d+)-", request.path)
+        if request.kind == "put" and part and int(part[1]) >= 3 and not killed:
+            kill(part[2], "part")
+            return "torn"
+        if request.kind == "put" and "/committed-" in request.path and killed == ["part"]:
+            kill("0", "commit")
+            return "no answer"
+        return "pass"
+
+    def kill(worker: str, what: str) -> None:
+        killed.append(what)
+        os.kill(int((tmp_path / f"pid-{worker}").read_text()), signal.SIGKILL)
+
+    with serve_by_processes(store.uri, tmp_path) as service:
+        store.link.plan = plan
+        feed(service, 8)
+        assert killed == ["part", "commit"]
+        assert found(service, 7) == sums(7)
+        service.abort()
+    assert {"torn", "no answer"} <= {what for _, what in store.link.seen}
+    store.link.plan = passing
+    with serve(store.uri, workers=3) as again:
+        assert again.input("n").time == 8
+        assert found(again, 7) == sums(7)
 
 
 def await_given_up(caplog: pytest.LogCaptureFixture) -> None:
