@@ -40,6 +40,8 @@ LOCAL = {
     # Of rows that are large themselves, which is what a dataflow is fed with, Spark's limit
     # of 64 MiB would have the buffer grow and move many times, and the worker wait.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+    # Workers are forks of a process that has imported what they need.
+    "spark.python.daemon.module": "pointstamp.spark.python_daemon",
     # A barrier stage that failed is run again, all of it. On one machine nothing
     # is lost by chance, so that would only be a wait of four times for the error.
     "spark.stage.maxConsecutiveAttempts": "1",

@@ -31,6 +31,8 @@ from pointstamp.errors import (
 from tests.communication.runners import all_gather
 from tests.os_processes import is_running
 
+pytestmark = pytest.mark.new_interpreters
+
 STOP_S = 20.0
 """The second that is promised, starting three interpreters, and a busy machine."""
 
