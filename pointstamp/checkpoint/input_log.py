@@ -327,12 +327,14 @@ class InputLog:
         self, input: str, pruned: Mapping[str, Any]
     ) -> Iterator[tuple[_Found, CommitRecord, RecordLink]]:
         """The records that count, in order; where one is lost, those behind it."""
+        # Asked before the list is: what is committed meanwhile need not be in that.
+        known = self._last.get(input, (0, BEFORE_FIRST))[1] if self._is_begun else None
         found = [one for one in self._found(input) if one.epoch > pruned["epoch"]]
         noted = None if self._terms is None else self._terms.noted()
         if noted is None:
             return ((one, *self._record(input, one)) for one in found)
         read = [(one, *self._record(input, one)) for one in found]
-        last = self._last_of(input, read, *noted)
+        last = self._last_of(input, read, *noted) if known is None else known
         by_link = {link: each for each in read for link in each[2:]}
         chain = []
         while last in by_link:
@@ -354,8 +356,6 @@ class InputLog:
         noted: Mapping[str, Any],
     ) -> RecordLink:
         """The last record that counts, of those that are there or were when a term began."""
-        if self._is_begun:
-            return self._last.get(input, (0, BEFORE_FIRST))[1]
         since = [each for each in read if each[0].term >= begun]
         if since:
             return max(since, key=lambda each: (each[0].term, each[1].number))[2]

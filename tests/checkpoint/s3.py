@@ -96,6 +96,8 @@ class FaultyLink:
         self._listener.settimeout(0.1)
         self.port = self._listener.getsockname()[1]
         self.plan: Plan = passing
+        self.at_fault: Callable[[], object] = lambda: None
+        """Called when half of a request is there, or the server has it all and no answer is given."""
         self.is_down = False
         """Whether it ends all connections at once."""
         self.seen: Counter[tuple[str, str]] = Counter()
@@ -145,6 +147,7 @@ class FaultyLink:
             if what == "torn" and method in ("PUT", "POST"):
                 _continue(connection, head)
                 connection.recv(200)
+                self.at_fault()
                 self._note(Request(method, path, head, b""), what)
                 _reset(connection)
                 return
@@ -174,6 +177,7 @@ class FaultyLink:
             request = Request(*_halved(request))
         answer = self._asked(request)
         if what == "no answer":
+            self.at_fault()
             _reset(connection)
         elif what == "half answer":
             connection.sendall(answer[: len(answer) // 2])

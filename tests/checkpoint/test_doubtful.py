@@ -172,6 +172,26 @@ def test_a_writer_that_fails_between_two_parts_leaves_no_object() -> None:
     assert bucket.objects == {"root/whole": b"half"}
 
 
+def test_a_commit_while_the_log_is_listed_is_no_loss() -> None:
+    bucket = Bucket()
+    checkpoint = opened(bucket)
+    for epoch in range(2):
+        checkpoint.commit("a", epoch, [checkpoint.stage("a", epoch, "one", [numbers(epoch)])])
+    staged = checkpoint.stage("a", 2, "one", [numbers(2)])
+    listed = bucket.get_file_info_selector
+
+    def then_committed(selector: fs.FileSelector) -> list[fs.FileInfo]:
+        found = listed(selector)
+        if selector.recursive:
+            bucket.get_file_info_selector = listed  # type: ignore[method-assign]
+            assert checkpoint.commit("a", 2, [staged])
+        return found
+
+    bucket.get_file_info_selector = then_committed  # type: ignore[method-assign]
+    assert [epoch for epoch, _ in checkpoint.committed("a", -1)] == [0, 1]
+    assert [epoch for epoch, _ in checkpoint.committed("a", -1)] == [0, 1, 2]
+
+
 def test_what_is_made_piece_by_piece_is_there_when_all_of_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
