@@ -29,7 +29,7 @@ from pointstamp.runtime.run_options import memory_bytes
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
 from pointstamp.service.clocks import ClockFeed, ClockTicker
-from pointstamp.service.conversions import Share, check_staged, epoch_of
+from pointstamp.service.conversions import ShareOfWorker, check_staged, epoch_of
 from pointstamp.service.staging_room import StagingRoom
 from pointstamp.service.upsert_feed import UpsertFeed
 
@@ -249,7 +249,8 @@ class CollectionFeeds:
             service.stage_at(number, input, epoch, share)
             for input, batches in pending.held.items()
             for number in range(service.workers)
-            if epoch is not None and (share := Share(batches, number, service.workers, epoch))
+            if epoch is not None
+            and (share := ShareOfWorker(batches, number, service.workers, epoch))
         ]
         committed = service.ask(protocol.CommitEpoch(name, tuple(handles)))
         if committed is not None:

@@ -91,14 +91,14 @@ def distributed(batches: Iterable[Any], n: int, first: int = 0) -> list[list[Any
     return shares
 
 
-class Share:
+class ShareOfWorker:
     """What one of several workers has of batches, as `distributed` has it.
 
     It is read when it is iterated over, again each time: batches that are read from elsewhere
     are in memory one at a time.
 
     >>> batches = [pa.RecordBatch.from_pydict({"n": [k] * k}) for k in range(4)]
-    >>> shares = [Share(batches, k, 2, first=1) for k in range(2)]
+    >>> shares = [ShareOfWorker(batches, k, 2, first=1) for k in range(2)]
     >>> [[len(batch) for batch in share] for share in shares]
     [[2], [1, 3]]
     """

@@ -110,19 +110,19 @@ class Access:
         self, input: str, epoch: int, partition: int, batches: Iterable[pa.RecordBatch]
     ) -> StagingHandle:
         """Bring the records of a partition, each try under a name of its own."""
-        given = KeptBatches(batches) if self.patience_s else batches
+        given = RepeatableBatches(batches) if self.patience_s else batches
         return self.repeated(
             partition,
             lambda found: found.stage(StageBatches(input, epoch, uuid.uuid4().hex), given),
         )
 
 
-class KeptBatches:
+class RepeatableBatches:
     """Batches that are read once, and can be iterated over again while they are few.
 
     Once more than `KEPT_BYTES` were read, iterating over them again raises `ServiceError`.
 
-    >>> batches = KeptBatches(iter([pa.RecordBatch.from_pydict({"n": [7]})]))
+    >>> batches = RepeatableBatches(iter([pa.RecordBatch.from_pydict({"n": [7]})]))
     >>> [batch.to_pylist() for _ in range(2) for batch in batches]
     [[{'n': 7}], [{'n': 7}]]
     """

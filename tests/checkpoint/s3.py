@@ -97,7 +97,7 @@ class FaultyLink:
         self.port = self._listener.getsockname()[1]
         self.plan: Plan = passing
         self.at_fault: Callable[[], object] = lambda: None
-        """Called when half of a request is there, or the server has it all and no answer is given."""
+        """Called when half of a request is there, or all of it and no answer is given."""
         self.is_down = False
         """Whether it ends all connections at once."""
         self.seen: Counter[tuple[str, str]] = Counter()
