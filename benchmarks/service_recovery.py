@@ -23,19 +23,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import pointstamp as ps
 from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Measure, Quantity, Reading, Size
 from benchmarks.harness.memory import descendants, peaks
 from benchmarks.running_count import RECORD, RECORD_DDL, embedded, on_spark, records
-from benchmarks.spark_streams import shared
+from benchmarks.spark_streams import FileQuery, counting, shared
 from pointstamp.errors import PointstampError
 
 KEYS = {"tiny": (10, 1_000), "small": (1_000, 1_000_000), "full": (1_000, 1_000_000)}
 N_RECORDS = 1_000
 SNAPSHOT_EVERY = 4
-LOOK_S = 0.01
 PACE_S = 0.05
 SAMPLES, SAMPLES_OF_SPARK = 3, 2
 
@@ -105,50 +103,23 @@ def in_tasks(folder: Path) -> Iterator[tuple[Epoch, int, Callable[[], bool]]]:
     kept = {"checkpoint": str(folder / "service"), "snapshot_every": SNAPSHOT_EVERY}
     service = on_spark(shared(), **kept)
     output = service.output("counts")
-    with _streaming(folder, lambda stream: stream.writeStream.format("pointstamp")) as take_in:
+    query = FileQuery(folder, RECORD_DDL, lambda stream: stream.writeStream.format("pointstamp"))
+    query.start()
 
-        def taken_in(batch: pa.RecordBatch) -> None:
-            take_in(batch)
-            output.discard((service.input("records").time or 1) - 1)
+    def taken_in(batch: pa.RecordBatch) -> None:
+        query.take_in(batch)
+        output.discard((service.input("records").time or 1) - 1)
 
-        yield taken_in, service.input("records").time or 0, lambda: _sealed(service)
+    yield taken_in, service.input("records").time or 0, lambda: _sealed(service)
 
 
 @contextlib.contextmanager
 def in_spark(folder: Path) -> Iterator[tuple[Epoch, int, Callable[[], bool]]]:
     """Spark's own state, which it writes with each batch."""
-
-    def counted(stream: Any) -> Any:
-        return stream.groupBy("key").count().writeStream.format("noop").outputMode("update")
-
-    first = len(list((folder / "files").glob("*.parquet")))
-    with _streaming(folder, counted) as take_in:
-        yield take_in, first, lambda: True
-
-
-@contextlib.contextmanager
-def _streaming(folder: Path, to: Callable[[Any], Any]) -> Iterator[Epoch]:
-    """A query of which each batch is a file."""
-    files = folder / "files"
-    files.mkdir(exist_ok=True)
-    stream = shared().readStream.schema(RECORD_DDL).option("maxFilesPerTrigger", 1)
-    query = to(stream.parquet(str(files))).option("checkpointLocation", str(folder / "q")).start()
-
-    def take_in(batch: pa.RecordBatch) -> None:
-        n_files = len(list(files.glob("*.parquet")))
-        written = folder / "written"
-        pq.write_table(pa.Table.from_batches([batch]), written)
-        written.replace(files / f"{n_files:06}.parquet")
-        while not any(_is_of(one, n_files) for one in query.recentProgress[-3:]):
-            assert query.isActive, query.exception()
-            sleep(LOOK_S)
-
-    yield take_in
-
-
-def _is_of(progress: Any, batch: int) -> bool:
-    """Whether it is told of this batch, or a later one, and not of waiting for one."""
-    return bool(progress["batchId"] >= batch and progress["numInputRows"])
+    query = FileQuery(folder, RECORD_DDL, counting)
+    first = query.n_files
+    query.start()
+    yield query.take_in, first, lambda: True
 
 
 PROGRAMS: dict[str, Any] = {PROCESSES: in_processes, TASKS: in_tasks, SPARK: in_spark}

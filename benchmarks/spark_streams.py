@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from statistics import median
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 SLOTS = 4
 PARTITIONS = 2
 """Of the source and of Spark's shuffles: as many as there are workers."""
+
+LOOK_S = 0.01
 
 LEAST = 10
 """Batches that are waited for, however long they take."""
@@ -68,6 +74,61 @@ def parts_of(done: list[Any]) -> dict[str, float]:
         name: median(one["durationMs"].get(name, 0) for one in done)
         for name in done[-1]["durationMs"]
     }
+
+
+class FileQuery:
+    """A query of which each batch is a file; it may be stopped, and goes on when it is started.
+
+    Parameters
+    ----------
+    folder : Path
+        For the files, and for what the query keeps.
+    ddl : str
+        The columns of the files.
+    to : callable
+        What writes a stream; to be started.
+    """
+
+    def __init__(self, folder: Path, ddl: str, to: Callable[[Any], Any]) -> None:
+        self._folder = folder
+        self._files = folder / "files"
+        self._files.mkdir(parents=True, exist_ok=True)
+        stream = shared().readStream.schema(ddl).option("maxFilesPerTrigger", 1)
+        self._writer = to(stream.parquet(str(self._files)))
+        self._query: Any = None
+
+    @property
+    def n_files(self) -> int:
+        """How many there are, which is the number of the next batch."""
+        return len(list(self._files.glob("*.parquet")))
+
+    def start(self) -> None:
+        """Go on from what is kept."""
+        place = str(self._folder / "q")
+        self._query = self._writer.option("checkpointLocation", place).start()
+
+    def stop(self) -> None:
+        """Let go of the query; what it keeps stays."""
+        self._query.stop()
+
+    def take_in(self, batch: pa.RecordBatch) -> None:
+        """Have one more file, and wait until its batch is out."""
+        number = self.put(batch)
+        while not any(_is_of(one, number) for one in self._query.recentProgress[-3:]):
+            assert self._query.isActive, self._query.exception()
+            sleep(LOOK_S)
+
+    def put(self, batch: pa.RecordBatch) -> int:
+        """Have one more file; the number of its batch."""
+        number, written = self.n_files, self._folder / "written"
+        pq.write_table(pa.Table.from_batches([batch]), written)
+        written.replace(self._files / f"{number:06}.parquet")
+        return number
+
+
+def _is_of(progress: Any, batch: int) -> bool:
+    """Whether it is told of this batch, or a later one, and not of waiting for one."""
+    return bool(progress["batchId"] >= batch and progress["numInputRows"])
 
 
 def counting(stream: Any) -> Any:

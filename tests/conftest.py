@@ -414,6 +414,7 @@ LIBRARY_THREADS = (
 LIBRARY_FILES = (
     "/dev/urandom",  # opened once by the interpreter where getrandom is missing
     "anon_inode:[eventpoll]",  # pyarrow's event loop, made on its first use
+    "anon_inode:[eventfd]",  # of each of pyarrow's threads that has asked an object store
 )
 
 

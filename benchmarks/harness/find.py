@@ -48,7 +48,7 @@ ORDER = (
     "fairness", "simulated_workers", "startup",
     # Services, beside Spark's own streams.
     "service_latency", "service_throughput", "service_loop",
-    "service_recovery", "service_soak",
+    "service_recovery", "spark_recovery", "service_soak",
     # Minutes for each case: only when it is named.
     "accumulated_progress", "event_driven", "kept_on_spark", "spark_triangles",
     "spark_real_graphs", "spark_tables", "large_graphs",

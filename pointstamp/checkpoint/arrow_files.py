@@ -6,6 +6,7 @@ the others.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -13,8 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pointstamp.checkpoint.checksummed import checksum
+from pointstamp.checkpoint.checksummed import Checksum, checksum
 from pointstamp.checkpoint.objects import Objects
+from pointstamp.containers import Buffer
 from pointstamp.errors import CorruptCheckpointError, TruncatedCheckpointError
 
 
@@ -36,25 +38,74 @@ class Stored:
         return Stored(str(record["name"]), int(record["n_bytes"]), str(record["checksum"]))
 
 
-def encoded(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Buffer, int]:
-    """The bytes of `batches`, which may be none, and how many records they have.
+class EncodedBatches:
+    """The bytes of a file of batches, made as they are asked for, again each time.
 
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        If their schemas differ.
+    So of batches that are read from elsewhere one is in memory at a time, unless they have
+    dictionaries. What was made in the last pass is known behind it.
+
+    Raises `pyarrow.ArrowInvalid` while they are made, if the schemas of the batches differ.
+
+    >>> batches = EncodedBatches([pa.RecordBatch.from_pydict({"n": [1, 2]})])
+    >>> len(b"".join(batches)) == batches.n_bytes, batches.n_rows
+    (True, 2)
     """
-    sink = pa.BufferOutputStream()
-    remaining = iter(_of_one_dictionary(batches))
-    first = next(remaining, None)
-    schema = pa.schema([]) if first is None else first.schema
-    n_records = 0
-    with pa.ipc.new_file(sink, schema) as writer:
-        while first is not None:
-            writer.write_batch(first)
-            n_records += first.num_rows
-            first = next(remaining, None)
-    return sink.getvalue(), n_records
+
+    def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.n_rows = 0
+        self.n_bytes = 0
+        self.checksum = ""
+
+    def __iter__(self) -> Iterator[Buffer]:
+        rows = n_bytes = 0
+        digest = Checksum()
+        for part, n in self._parts():
+            rows += n
+            n_bytes += memoryview(part).nbytes
+            digest.update(part)
+            yield part
+        self.n_rows, self.n_bytes, self.checksum = rows, n_bytes, digest.text()
+
+    def stored(self, name: str) -> Stored:
+        """What an object is that the last pass was written to."""
+        return Stored(name, self.n_bytes, self.checksum)
+
+    def _parts(self) -> Iterator[tuple[Buffer, int]]:
+        """What is written, with how many rows begin with it."""
+        written = _Written()
+        remaining = iter(_of_one_dictionary(self._batches))
+        first = next(remaining, None)
+        schema = pa.schema([]) if first is None else first.schema
+        with pa.ipc.new_file(written, schema) as writer:
+            while first is not None:
+                writer.write_batch(first)
+                yield from written.taken(first.num_rows)
+                first = next(remaining, None)
+        yield from written.taken(0)
+
+
+class _Written(io.RawIOBase):
+    """What Arrow writes, until it is taken."""
+
+    def __init__(self) -> None:
+        self._parts: list[Any] = []
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Keep it."""
+        self._parts.append(data)
+        return memoryview(data).nbytes
+
+    def taken(self, n_rows: int) -> Iterator[tuple[Buffer, int]]:
+        """What there is now, the first part with that number of rows."""
+        parts, self._parts = self._parts, []
+        for part in parts:
+            yield part, n_rows
+            n_rows = 0
 
 
 def _of_one_dictionary(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -73,10 +124,10 @@ def _has_dictionary(type: pa.DataType) -> bool:
     return pa.types.is_dictionary(type) or any(map(_has_dictionary, inner))
 
 
-def put(objects: Objects, name: str, data: pa.Buffer) -> Stored:
+def put(objects: Objects, name: str, batches: EncodedBatches) -> Stored:
     """Write the object, and say what it is."""
-    objects.put(name, [memoryview(data)])
-    return stored(name, data)
+    objects.put(name, batches)
+    return batches.stored(name)
 
 
 def stored(name: str, data: pa.Buffer) -> Stored:

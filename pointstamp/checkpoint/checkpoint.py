@@ -74,7 +74,9 @@ class Checkpoint:
         Parameters
         ----------
         batches : iterable of pyarrow.RecordBatch
-            Of one schema; they are put together in memory. None are fine.
+            Of one schema. A sequence is written batch by batch, so that one which reads them from
+            elsewhere need not fit into memory, unless there are dictionaries among the columns;
+            others are put together first. None are fine.
 
         Raises
         ------
@@ -127,6 +129,20 @@ class Checkpoint:
     def abort(self, input: str, epoch: int, staged: Staged | Iterable[Staged]) -> None:
         """Remove what was staged, unless it was committed."""
         self._log.abort(input, epoch, [staged] if isinstance(staged, Staged) else staged)
+
+    def begin(self) -> None:
+        """Have this be the program that commits, before it reads the log to go on with it.
+
+        In an object store former programs commit nothing from now on, and what they have tried to
+        write and arrives later does not count. The first commit does it where nothing
+        else has. On this machine nothing happens: there, what was not written never will be.
+
+        Raises
+        ------
+        CheckpointError
+            If that cannot be written.
+        """
+        self._log.begin()
 
     def committed(self, input: str, after: int) -> Iterator[tuple[int, list[Staged]]]:
         """(epoch, attempts) of what was committed for an input after an epoch, in order.
@@ -220,15 +236,18 @@ class Checkpoint:
     def discard_snapshot(self, epoch: int, inputs: Iterable[str] = ()) -> None:
         """Remove the parts of a snapshot that has no manifest, and gets none.
 
+        In an object store a manifest whose write has failed may be there, or come: then nothing is
+        removed, and `prune` does it, once there is a later snapshot.
+
         Parameters
         ----------
         inputs : iterable of str
             Of which what was staged for the epoch after it goes as well, unless something of
             that is committed.
         """
-        self._snapshots.discard(epoch)
-        for input in inputs:
-            self._log.abort_all(input, epoch + 1)
+        if self._snapshots.discard(epoch):
+            for input in inputs:
+                self._log.abort_all(input, epoch + 1)
 
     def latest(self) -> Manifest | None:
         """The last whole snapshot, of which every byte was looked at; None if there is none.

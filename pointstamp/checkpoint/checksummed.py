@@ -26,10 +26,31 @@ def checksum(data: Iterable[Buffer]) -> str:
     >>> checksum([b"ab", b"c"]) == checksum([b"abc"])
     True
     """
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    digest = Checksum()
     for part in data:
         digest.update(part)
-    return digest.hexdigest()
+    return digest.text()
+
+
+class Checksum:
+    """The same of what comes part by part.
+
+    >>> digest = Checksum()
+    >>> digest.update(b"abc")
+    >>> digest.text() == checksum([b"ab", b"c"])
+    True
+    """
+
+    def __init__(self) -> None:
+        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+
+    def update(self, part: Buffer) -> None:
+        """The next part."""
+        self._digest.update(part)
+
+    def text(self) -> str:
+        """Of all that came."""
+        return self._digest.hexdigest()
 
 
 def checksummed(version: int, body: Mapping[str, Any]) -> bytes:

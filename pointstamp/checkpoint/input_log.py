@@ -6,19 +6,25 @@ is written last, once, and whole; before it nothing was committed, and after it 
 changes any more.
 
     log/<input>/<epoch>/attempt-<attempt>.arrow
-    log/<input>/<epoch>/committed.json
+    log/<input>/<epoch>/committed.json      in an object store, committed-<term>.json
     log/pruned.json         up to which epoch there was a log: what is older is in a snapshot;
-                            how far each input had gone on, and its last record of those
+                            how far each input had gone on, and its last record of those;
+                            in an object store, pruned-<epoch>.json
 
 The records of an input are a chain: each names its input, its epoch and its number, and the
 epoch and checksum of the record before it. So a record that is lost, or lies where it does not
 belong, is found when the log is read. Only the loss of the last one cannot be seen here; a
 snapshot knows how far inputs had come, and a client which epochs were acknowledged.
+
+In an object store a record whose write has failed may be there, or come later. What is written in
+its place is of a later term, and follows the same record as it does; which chain counts is said
+in `terms.py`. What is beside it is of earlier terms: no writer has had the answer that it is
+there, and none has begun with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
@@ -26,9 +32,10 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 
 from pointstamp.checkpoint import arrow_files
-from pointstamp.checkpoint.arrow_files import Stored
+from pointstamp.checkpoint.arrow_files import EncodedBatches, Stored
 from pointstamp.checkpoint.checksummed import checksum, checksummed, verified
 from pointstamp.checkpoint.objects import TEMPORARY, Objects
+from pointstamp.checkpoint.terms import BEFORE_TERMS, Term, Terms
 from pointstamp.errors import CorruptCheckpointError, SchemaError, UsageError
 
 VERSION = 1
@@ -37,8 +44,9 @@ BEFORE_ALL = -1
 """The epoch before the first."""
 
 _ROOT = "log"
-_PRUNED = f"{_ROOT}/pruned.json"
-_COMMITTED = "committed.json"
+_PRUNED = "pruned"
+_COMMITTED = "committed"
+_JSON = ".json"
 
 
 @dataclass(frozen=True)
@@ -151,13 +159,29 @@ class CommitRecord:
         return record, RecordLink(record.number, record.epoch, checksum([data]))
 
 
+@dataclass(frozen=True)
+class _Found:
+    """A commit record that is there, by its name."""
+
+    epoch: int
+    term: Term
+    name: str
+
+
 class InputLog:
     """The log below a root."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._last: dict[str, tuple[int, RecordLink]] = {}
-        """By input, how far it went on, and its last record, as far as that was looked for."""
+        """By input, how far it went on, and its last record, as far as that was looked for.
+
+        In an object store, from the first term on: what else is there has come late."""
+        self._terms = None if objects.fails_cleanly else Terms(objects)
+        self._doubtful: set[str] = set()
+        """What records name that may be there though their write has failed."""
+        self._is_begun = False
+        """Whether what the log has was looked for behind a term."""
 
     def __reduce__(self) -> Any:
         return InputLog, (self._objects,)  # what is known of the last records is of one process
@@ -170,15 +194,17 @@ class InputLog:
         if self._objects.size(name) is not None:
             data = self._objects.get(name)  # of the same attempt, that was repeated
             rows = sum(batch.num_rows for batch in arrow_files.decoded(data, name))
+            what = arrow_files.stored(name, data)
         else:
+            # Those that are given one after the other, and not again, are put together.
+            made = EncodedBatches(batches if isinstance(batches, Sequence) else list(batches))
             try:
-                data, rows = arrow_files.encoded(batches)
+                what = arrow_files.put(self._objects, name, made)
             except pa.ArrowInvalid as error:
                 raise SchemaError(
                     f"batches that are staged for input {input!r} must be of one schema: {error}"
                 ) from error
-            self._objects.put(name, [memoryview(data)])
-        what = arrow_files.stored(name, data)
+            rows = made.n_rows
         return Staged(input, epoch, str(attempt), name, rows, what.n_bytes, what.checksum)
 
     def commit(
@@ -193,14 +219,11 @@ class InputLog:
     ) -> bool:
         """See `Checkpoint.commit`."""
         chosen = tuple(attempts)
-        name = f"{_folder(input, epoch)}/{_COMMITTED}"
         if epoch <= self.pruned():
             return False
-        # Left out until the new record is there: what fails half-way may have written it.
-        known = self._last.pop(input, None)
-        if self._objects.size(name) is not None:
+        if self._terms is None and self._is_committed(input, epoch):
             return False
-        reached, last = known or self._found_last(input)
+        reached, last = self._known(input, epoch)
         if epoch < reached:
             return False
         for attempt in chosen:
@@ -214,14 +237,66 @@ class InputLog:
         number = last.number + 1
         record = CommitRecord(input, epoch, goes_on, chosen, number, last, commit, batch, time_us)
         data, link = record.to_bytes()
-        is_written = self._objects.create(name, [data])
+        is_written = self._write(record, data)
         if is_written:
             self._last[input] = goes_on, link
         return is_written
 
+    def _known(self, input: str, epoch: int) -> tuple[int, RecordLink]:
+        """How far an input went on, and its last record, for a commit at `epoch`."""
+        if self._terms is None:
+            # Left out until the new record is there: what fails half-way may have written it.
+            return self._last.pop(input, None) or self._found_last(input)
+        if self._terms.now is None:
+            known = self._last.get(input) or self._found_last(input)
+            if epoch < known[0]:
+                return known  # no reason for a term
+            if self._is_begun:
+                self._terms.claim(takes_over=False)
+            else:
+                self.begin()
+        return self._last.setdefault(input, (BEFORE_ALL + 1, BEFORE_FIRST))
+
+    def begin(self) -> None:
+        """See `Checkpoint.begin`."""
+        if self._terms is None:
+            return
+        self._is_begun = False
+        self._last.clear()
+        self._terms.claim(takes_over=True)
+        try:
+            pruned = self._what_was_pruned()
+            inputs = sorted({*self.inputs(), *pruned["inputs"]})
+            last = {input: self._found_last(input) for input in inputs}
+            self._terms.note(
+                {
+                    input: {"reached": reached, "last": link.to_json()}
+                    for input, (reached, link) in last.items()
+                }
+            )
+        except BaseException:
+            self._terms.drop()
+            raise
+        self._last.update(last)
+        self._is_begun = True
+
+    def _write(self, record: CommitRecord, data: bytes) -> bool:
+        """Have the record be there; False if another one is."""
+        folder = _folder(record.input, record.epoch)
+        if self._terms is None:
+            return self._objects.create(f"{folder}/{_COMMITTED}{_JSON}", [data])
+        try:
+            self._objects.put(f"{folder}/{_COMMITTED}-{self._terms.now}{_JSON}", [data])
+            self._terms.check()
+        except BaseException:
+            self._terms.drop()
+            self._doubtful.update(attempt.name for attempt in record.attempts)
+            raise
+        return True
+
     def abort(self, input: str, epoch: int, staged: Iterable[Staged]) -> None:
         """See `Checkpoint.abort`."""
-        kept = {attempt.name for attempt in self._attempts(input, epoch) or ()}
+        kept = self._doubtful | {attempt.name for attempt in self._attempts(input, epoch) or ()}
         for attempt in staged:
             if attempt.name not in kept:
                 self._objects.delete(attempt.name)
@@ -229,7 +304,7 @@ class InputLog:
     def abort_all(self, input: str, epoch: int) -> None:
         """Remove all that was staged for an epoch, unless something of it was committed."""
         folder = _folder(input, epoch)
-        if self._objects.size(f"{folder}/{_COMMITTED}") is None:
+        if not self._is_committed(input, epoch):
             for file in self._objects.files(folder):
                 self._objects.delete(f"{folder}/{file}")
             self._objects.delete_folder(folder)
@@ -242,20 +317,55 @@ class InputLog:
         """See `Checkpoint.records`."""
         pruned = self._what_was_pruned()
         last = _link_of(pruned, input)
-        for epoch in self._epochs(input):
-            if epoch <= pruned["epoch"] or not self._is_committed(input, epoch):
-                continue
-            record, link = self._record(input, epoch)
-            self._check_follows(record, last)
+        for found, record, link in self._chain(input, pruned):
+            self._check_follows(record, last, found.name)
             last = link
-            if epoch > after:
+            if record.epoch > after:
                 yield record
 
-    def _check_follows(self, record: CommitRecord, last: RecordLink) -> None:
+    def _chain(
+        self, input: str, pruned: Mapping[str, Any]
+    ) -> Iterator[tuple[_Found, CommitRecord, RecordLink]]:
+        """The records that count, in order; where one is lost, those behind it."""
+        # Asked before the list is: what is committed meanwhile need not be in that.
+        known = self._last.get(input, (0, BEFORE_FIRST))[1] if self._is_begun else None
+        found = [one for one in self._found(input) if one.epoch > pruned["epoch"]]
+        noted = None if self._terms is None else self._terms.noted()
+        if noted is None:
+            return ((one, *self._record(input, one)) for one in found)
+        read = [(one, *self._record(input, one)) for one in found]
+        last = self._last_of(input, read, *noted) if known is None else known
+        by_link = {link: each for each in read for link in each[2:]}
+        chain = []
+        while last in by_link:
+            chain.append(by_link[last])
+            last = chain[-1][1].previous
+        if not chain and last.epoch > pruned["epoch"]:
+            raise CorruptCheckpointError(
+                f"{self._objects}: the commit record of epoch {last.epoch} of input {input!r}, "
+                f"number {last.number}, is not there, and was the last when term {noted[0]} began; "
+                "restore the folder from a copy"
+            )
+        return reversed(chain)
+
+    def _last_of(
+        self,
+        input: str,
+        read: Iterable[tuple[_Found, CommitRecord, RecordLink]],
+        begun: Term,
+        noted: Mapping[str, Any],
+    ) -> RecordLink:
+        """The last record that counts, of those that are there or were when a term began."""
+        since = [each for each in read if each[0].term >= begun]
+        if since:
+            return max(since, key=lambda each: (each[0].term, each[1].number))[2]
+        return RecordLink(**noted[input]["last"]) if input in noted else BEFORE_FIRST
+
+    def _check_follows(self, record: CommitRecord, last: RecordLink, name: str) -> None:
         """Raise unless the record is the next one of its input."""
         if record.previous == last and record.number == last.number + 1:
             return
-        place = f"{self._objects}/{_folder(record.input, record.epoch)}/{_COMMITTED}"
+        place = f"{self._objects}/{name}"
         expected, found = record.previous, last
         before = "the beginning" if found == BEFORE_FIRST else f"that of epoch {found.epoch}"
         if expected.epoch != found.epoch:
@@ -277,7 +387,7 @@ class InputLog:
 
     def reached(self, input: str) -> int:
         """See `Checkpoint.reached`."""
-        return self._found_last(input)[0]
+        return (self._last.get(input) or self._found_last(input))[0]
 
     def read(self, staged: Staged) -> Iterator[pa.RecordBatch]:
         """See `Checkpoint.read`."""
@@ -293,10 +403,21 @@ class InputLog:
         return int(self._what_was_pruned()["epoch"])
 
     def _what_was_pruned(self) -> Mapping[str, Any]:
-        if self._objects.size(_PRUNED) is None:
+        name = self._note_of_pruning()
+        if name is None:
             return {"epoch": BEFORE_ALL, "inputs": {}}
-        place = f"{self._objects}/{_PRUNED}"
-        return verified(self._objects.get(_PRUNED).to_pybytes(), place, VERSION)
+        return verified(self._objects.get(name).to_pybytes(), f"{self._objects}/{name}", VERSION)
+
+    def _note_of_pruning(self, upto: int | None = None) -> str | None:
+        """The name of the last one, if there is one; or of that which says `upto`."""
+        if self._terms is None:
+            name = f"{_ROOT}/{_PRUNED}{_JSON}"
+            return name if upto is not None or self._objects.size(name) is not None else None
+        if upto is not None:
+            # In an object store what is written over another may arrive before it.
+            return f"{_ROOT}/{_PRUNED}-{epoch_name(upto)}{_JSON}"
+        notes = [name for name in self._objects.files(_ROOT) if name.startswith(_PRUNED)]
+        return f"{_ROOT}/{max(notes)}" if notes else None
 
     def prune(self, upto: int) -> None:
         """Remove the log up to an epoch, and later attempts that were not committed.
@@ -312,65 +433,99 @@ class InputLog:
                 for input in sorted({*self.inputs(), *pruned["inputs"]})
                 for reached, link in [self._found_last(input, upto)]
             }
-            self._objects.put(_PRUNED, [checksummed(VERSION, {"epoch": upto, "inputs": inputs})])
-        elsewhere = self._named_elsewhere(upto)
-        for input in self.inputs():
+            former, name = self._note_of_pruning(), self._note_of_pruning(upto)
+            assert name is not None
+            self._objects.put(name, [checksummed(VERSION, {"epoch": upto, "inputs": inputs})])
+            if former is not None and former != name:
+                self._objects.delete(former)
+        counted = {
+            input: {
+                found.epoch: (found.name, record.attempts)
+                for found, record, _ in self._chain(input, {"epoch": upto, "inputs": {}})
+            }
+            for input in self.inputs()
+        }
+        elsewhere = {
+            attempt.name
+            for input, of_input in counted.items()
+            for epoch, (_, attempts) in of_input.items()
+            for attempt in attempts
+            if (attempt.input, attempt.epoch) != (input, epoch)
+        }
+        for input, of_input in counted.items():
             for epoch in self._epochs(input):
                 folder = _folder(input, epoch)
-                attempts = self._attempts(input, epoch) if epoch > upto else ()
-                if attempts is None:
+                if epoch > upto and epoch not in of_input:
                     continue  # not committed: it may be about to be
-                kept = {attempt.name for attempt in attempts} | (
-                    {f"{folder}/{_COMMITTED}"} if epoch > upto else set()
-                )
+                record, attempts = of_input.get(epoch, ("", ()))
+                kept = {record, *elsewhere, *(attempt.name for attempt in attempts)}
                 for file in self._objects.files(folder):
                     # A repeat of an epoch that is committed may be on its way; one that was
                     # interrupted goes with its epoch.
                     is_written = epoch > upto and file.startswith(TEMPORARY)
-                    name = f"{folder}/{file}"
-                    if name not in kept and name not in elsewhere and not is_written:
+                    if f"{folder}/{file}" not in kept and not is_written:
                         self._objects.delete(f"{folder}/{file}")
                 self._objects.delete_folder(folder)
-
-    def _named_elsewhere(self, upto: int) -> set[str]:
-        """What records behind `upto` name that was staged for other inputs, or earlier epochs."""
-        return {
-            attempt.name
-            for input in self.inputs()
-            for epoch in self._epochs(input)
-            if epoch > upto
-            for attempt in self._attempts(input, epoch) or ()
-            if (attempt.input, attempt.epoch) != (input, epoch)
-        }
 
     def _found_last(self, input: str, upto: int | None = None) -> tuple[int, RecordLink]:
         """How far an input went on, and its last record; of the epochs up to `upto`."""
         pruned = self._what_was_pruned()
-        for epoch in reversed(self._epochs(input)):
-            if (upto is None or epoch <= upto) and self._is_committed(input, epoch):
-                record, link = self._record(input, epoch)
-                return record.until, link
+        if self._terms is None:
+            for epoch in reversed(self._epochs(input)):
+                if (upto is None or epoch <= upto) and self._is_committed(input, epoch):
+                    record, link = self._record(input, self._only(input, epoch))
+                    return record.until, link
+        else:
+            for found, record, link in reversed(list(self._chain(input, pruned))):
+                if upto is None or found.epoch <= upto:
+                    return record.until, link
         reached = pruned["inputs"].get(input, {}).get("reached", BEFORE_ALL + 1)
         return int(reached), _link_of(pruned, input)
 
     def _attempts(self, input: str, epoch: int) -> tuple[Staged, ...] | None:
         """What was committed; None if nothing was yet."""
-        if not self._is_committed(input, epoch):
-            return None
-        return self._record(input, epoch)[0].attempts
+        if self._terms is None:
+            if not self._is_committed(input, epoch):
+                return None
+            return self._record(input, self._only(input, epoch))[0].attempts
+        chain = self._chain(input, self._what_was_pruned())
+        return next((record.attempts for _, record, _ in chain if record.epoch == epoch), None)
 
     def _is_committed(self, input: str, epoch: int) -> bool:
-        return self._objects.size(f"{_folder(input, epoch)}/{_COMMITTED}") is not None
+        """Whether there is a record, of whatever term."""
+        if self._terms is None:
+            return self._objects.size(self._only(input, epoch).name) is not None
+        files = self._objects.files(_folder(input, epoch))
+        return any(_term_of(file) is not None for file in files)
 
-    def _record(self, input: str, epoch: int) -> tuple[CommitRecord, RecordLink]:
+    def _only(self, input: str, epoch: int) -> _Found:
+        """The record of an epoch, where it has one name."""
+        name = f"{_folder(input, epoch)}/{_COMMITTED}{_JSON}"
+        return _Found(epoch, BEFORE_TERMS, name)
+
+    def _found(self, input: str) -> Iterator[_Found]:
+        """The records that are there, by epoch."""
+        if self._terms is None:
+            for epoch in self._epochs(input):
+                if self._is_committed(input, epoch):
+                    yield self._only(input, epoch)
+            return
+        folder = f"{_ROOT}/{_safe(input)}"
+        for name in self._objects.files_below(folder):
+            epoch_text, _, file = name.partition("/")
+            term = _term_of(file)
+            if term is not None and epoch_text.isdigit():
+                yield _Found(int(epoch_text), term, f"{folder}/{name}")
+
+    def _record(self, input: str, found: _Found) -> tuple[CommitRecord, RecordLink]:
         """The commit record of an epoch, which has to be the one that was written there."""
-        name = f"{_folder(input, epoch)}/{_COMMITTED}"
-        place = f"{self._objects}/{name}"
-        record, link = CommitRecord.from_bytes(self._objects.get(name).to_pybytes(), place)
-        if (record.input, record.epoch) != (input, epoch):
+        place = f"{self._objects}/{found.name}"
+        data = self._objects.get(found.name).to_pybytes()
+        record, link = CommitRecord.from_bytes(data, place)
+        if (record.input, record.epoch) != (input, found.epoch):
             raise CorruptCheckpointError(
                 f"{place}: is the commit record of epoch {record.epoch} of input "
-                f"{record.input!r}, and lies where that of epoch {epoch} of input {input!r} "
+                f"{record.input!r}, and lies where that of epoch {found.epoch} of input {input!r} "
                 "should be: it was moved or copied; restore the folder from a copy"
             )
         return record, link
@@ -378,6 +533,14 @@ class InputLog:
     def _epochs(self, input: str) -> list[int]:
         found = self._objects.folders(f"{_ROOT}/{_safe(input)}")
         return sorted(int(name) for name in found if name.isdigit())
+
+
+def _term_of(file: str) -> Term | None:
+    """That of the commit record whose name this is; None if it is no record's."""
+    if not (file.startswith(_COMMITTED) and file.endswith(_JSON)):
+        return None
+    text = file.removeprefix(_COMMITTED).removesuffix(_JSON)
+    return Term.of(text.removeprefix("-")) if text else BEFORE_TERMS
 
 
 def _link_of(pruned: Mapping[str, Any], input: str) -> RecordLink:

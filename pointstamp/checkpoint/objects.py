@@ -5,17 +5,24 @@ or none. On this machine that takes a temporary file, which is synced to the dis
 renamed; an object store does it by itself, and cannot rename, which is why nothing here
 relies on renaming.
 
+They differ in what a write that has failed means. On this machine it has not happened. In an
+object store it may have, as the answer may be what was lost, and it may happen later.
+
 Names are relative to the root, with `/` between their parts.
 """
 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, wraps
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 from uuid import uuid4
 
 import pyarrow as pa
@@ -30,12 +37,24 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 TEMPORARY = "."
 """What the name of a file begins with that is still being written."""
 
+_DELAYED = "allow_delayed_open"
+
+IN_MEMORY_BYTES = 8 << 20
+"""Of an object that is made piece by piece, how much is put together in memory for a store."""
+
 
 class Objects(Protocol):
     """Objects below a root."""
 
-    def put(self, name: str, data: Sequence[Buffer]) -> None:
-        """Write an object of all of `data`; one that is there is replaced."""
+    @property
+    def fails_cleanly(self) -> bool:
+        """Whether a write that fails has not happened and never will, and `create` is exclusive."""
+
+    def put(self, name: str, data: Iterable[Buffer]) -> None:
+        """Write an object of all of `data`; one that is there is replaced.
+
+        Where it has to begin again, it iterates over `data` again.
+        """
 
     def create(self, name: str, data: Sequence[Buffer]) -> bool:
         """Write an object unless there is one; whether it was written."""
@@ -51,6 +70,9 @@ class Objects(Protocol):
 
     def files(self, name: str) -> list[str]:
         """The same of the objects in a folder, what an interrupted writer left among them."""
+
+    def files_below(self, name: str) -> list[str]:
+        """The names, without the folder's own and in order, of all objects in it at any depth."""
 
     def delete(self, name: str) -> None:
         """Remove an object; nothing happens if there is none."""
@@ -76,7 +98,7 @@ def objects_at(place: str | os.PathLike[str], filesystem: fs.FileSystem | None =
         if "://" not in str(place):
             return LocalObjects(Path(place).absolute())
         try:
-            filesystem, path = fs.FileSystem.from_uri(str(place))
+            filesystem, path = fs.FileSystem.from_uri(_in_one_request(str(place)))
         except (pa.ArrowException, OSError) as cause:
             raise UsageError(f"a checkpoint cannot be kept at {str(place)!r}: {cause}") from cause
     else:
@@ -99,6 +121,8 @@ def _with_reserve(method: Method) -> Method:
 class LocalObjects:
     """Objects as files of this machine, or of a disk that it has mounted."""
 
+    fails_cleanly = True
+
     def __init__(self, root: Path) -> None:
         self._root = root
 
@@ -106,7 +130,7 @@ class LocalObjects:
         return str(self._root)
 
     @_with_reserve
-    def put(self, name: str, data: Sequence[Buffer]) -> None:
+    def put(self, name: str, data: Iterable[Buffer]) -> None:
         """By a temporary file, which is renamed."""
         with _explained(self._root / name), self._written(name, data) as (temporary, place):
             temporary.replace(place)
@@ -122,7 +146,7 @@ class LocalObjects:
         return True
 
     @contextlib.contextmanager
-    def _written(self, name: str, data: Sequence[Buffer]) -> Iterator[tuple[Path, Path]]:
+    def _written(self, name: str, data: Iterable[Buffer]) -> Iterator[tuple[Path, Path]]:
         """A temporary file on the disk, and its place; what was done with it is kept, too."""
         place = self._root / name
         _make_folder(place.parent)
@@ -177,6 +201,13 @@ class LocalObjects:
             except FileNotFoundError:
                 return []
 
+    def files_below(self, name: str) -> list[str]:
+        """Of the folder, and those in it."""
+        folder = self._root / name
+        with _explained(folder):
+            found = (path for path in folder.rglob("*") if path.is_file())
+            return sorted(path.relative_to(folder).as_posix() for path in found)
+
     def delete(self, name: str) -> None:
         """The file."""
         with _explained(self._root / name):
@@ -191,26 +222,36 @@ class LocalObjects:
 class StoredObjects:
     """Objects of an object store, or of any file system that Arrow can write to.
 
-    `create` looks first and then writes: of two that do so at once both may find that
-    they wrote. One program commits inputs, the leader of a service.
+    What is written once and for all has to have a name of its own for each try (`terms.py`):
+    `create` looks first and then writes, so of two at once both may find that they wrote, and
+    a try that has failed may still arrive.
+
+    Arrow tries a request that fails again by itself; how often, and what it waits for, is up to
+    the file system that is given. What is raised here is what it raises after that.
     """
+
+    fails_cleanly = False
 
     def __init__(self, filesystem: fs.FileSystem, root: str) -> None:
         self._filesystem = filesystem
         self._root = root
+        # Of S3 folders are no more than parts of names, and each would be an object, too.
+        self._has_folders = filesystem.type_name != "s3"
 
     def __repr__(self) -> str:
         return f"{self._filesystem.type_name}:{self._root}"
 
-    def put(self, name: str, data: Sequence[Buffer]) -> None:
+    def put(self, name: str, data: Iterable[Buffer]) -> None:
         """In one stream, which is the object when it is closed."""
         path = self._path(name)
         with _explained(path):
-            # Of a store these folders are no more than a name; others need them.
-            self._filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+            # Arrow closes a stream whatever ends it: an error between two writes would leave an
+            # object of the first. So there is one write, which has all or fails.
+            whole = _in_one_buffer(data)
+            if self._has_folders:
+                self._filesystem.create_dir(path.rpartition("/")[0], recursive=True)
             with self._filesystem.open_output_stream(path, compression=None) as stream:
-                for part in data:
-                    stream.write(part)
+                stream.write(whole)
 
     def create(self, name: str, data: Sequence[Buffer]) -> bool:
         """See the note of the class."""
@@ -222,10 +263,18 @@ class StoredObjects:
     def get(self, name: str) -> pa.Buffer:
         """All of it."""
         path = self._path(name)
-        if self.size(name) is None:
-            raise _gone(path)
-        with _explained(path), self._filesystem.open_input_file(path) as file:
-            return file.read_buffer()
+        with _explained(path):
+            try:
+                with self._filesystem.open_input_file(path) as file:
+                    n_bytes, data = file.size(), file.read_buffer()
+            except FileNotFoundError as error:
+                raise _gone(path) from error
+        if data.size != n_bytes:
+            # It is as it was written, for all that is known: so this is no damage.
+            raise CheckpointError(
+                f"{path}: cannot be read: {data.size} bytes came of {n_bytes}; try again"
+            )
+        return data
 
     def size(self, name: str) -> int | None:
         """As the store says."""
@@ -241,17 +290,25 @@ class StoredObjects:
         """As the store says."""
         return self._listed(name, fs.FileType.File)
 
+    def files_below(self, name: str) -> list[str]:
+        """As the store says: of many at a time, where folders were asked for one by one."""
+        start = len(self._path(name)) + 1
+        infos = self._infos(name, recursive=True)
+        return sorted(info.path[start:] for info in infos if info.type == fs.FileType.File)
+
     def _listed(self, name: str, kind: fs.FileType) -> list[str]:
-        selector = fs.FileSelector(self._path(name), allow_not_found=True)
-        with _explained(self._path(name)):
-            infos = self._filesystem.get_file_info(selector)
-        return sorted(info.base_name for info in infos if info.type == kind)
+        return sorted(info.base_name for info in self._infos(name) if info.type == kind)
+
+    def _infos(self, name: str, *, recursive: bool = False) -> list[fs.FileInfo]:
+        path = self._path(name)
+        selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
+        with _explained(path):
+            return list(self._filesystem.get_file_info(selector))
 
     def delete(self, name: str) -> None:
         """If it is there."""
-        with _explained(self._path(name)):
-            if self.size(name) is not None:
-                self._filesystem.delete_file(self._path(name))
+        with _explained(self._path(name)), contextlib.suppress(FileNotFoundError):
+            self._filesystem.delete_file(self._path(name))
 
     def delete_folder(self, name: str) -> None:
         """If it is empty."""
@@ -263,6 +320,42 @@ class StoredObjects:
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}" if self._root else name
+
+
+def _in_one_request(uri: str) -> str:
+    """The URI, and for S3 what has Arrow write a small object in one request, and not in three.
+
+    A large one is sent in parts as before; of neither is there anything before there is all.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme != "s3" or _DELAYED in parse_qs(parts.query):
+        return uri
+    return urlunsplit(
+        parts._replace(query="&".join(filter(None, [parts.query, f"{_DELAYED}=true"])))
+    )
+
+
+def _in_one_buffer(data: Iterable[Buffer]) -> Buffer:
+    """All of `data`: in memory, or mapped from a file without a name if that would take much."""
+    if isinstance(data, Sequence):
+        return data[0] if len(data) == 1 else b"".join(data)
+    parts: list[Buffer] = []
+    n_bytes, remaining = 0, iter(data)
+    for part in remaining:
+        parts.append(part)
+        n_bytes += memoryview(part).nbytes
+        if n_bytes > IN_MEMORY_BYTES:
+            return _on_disk(chain(parts, remaining))
+    return b"".join(parts)
+
+
+def _on_disk(data: Iterable[Buffer]) -> memoryview:
+    """The same, in a file that is gone when nothing has the map any more."""
+    with tempfile.TemporaryFile() as file:
+        for part in data:
+            file.write(part)
+        file.flush()
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 @contextlib.contextmanager

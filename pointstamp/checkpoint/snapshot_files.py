@@ -17,7 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from pointstamp.checkpoint import arrow_files
-from pointstamp.checkpoint.arrow_files import Stored
+from pointstamp.checkpoint.arrow_files import EncodedBatches, Stored
 from pointstamp.checkpoint.checksummed import checksummed, verified
 from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import epoch_name
@@ -40,6 +40,8 @@ class SnapshotFiles:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        self._doubtful: set[int] = set()
+        """The epochs whose manifest may be there, or come, though its write has failed."""
 
     def write_part(
         self,
@@ -57,8 +59,7 @@ class SnapshotFiles:
             name = f"{_ROOT}/{epoch_name(epoch)}/{worker:05}-{number:04}-{token}.arrow"
             if delta.changes:
                 changes = [delta.changes[bin].batch for bin in sorted(delta.changes)]
-                data, _ = arrow_files.encoded(changes)
-                written[name] = arrow_files.put(self._objects, name, data)
+                written[name] = arrow_files.put(self._objects, name, EncodedBatches(changes))
             former = before.tables.get(key) if before is not None else None
             stored[key] = _with_changes(former, delta, name)
         used = {name for table in stored.values() for name in table.files()}
@@ -74,16 +75,23 @@ class SnapshotFiles:
         check_parts(by_worker, epoch)
         manifest = Manifest(epoch, meta, by_worker)
         data = checksummed(VERSION, manifest.to_json())
-        self._objects.put(f"{_ROOT}/{epoch_name(epoch)}/{_MANIFEST}", [data])
+        try:
+            self._objects.put(f"{_ROOT}/{epoch_name(epoch)}/{_MANIFEST}", [data])
+        except BaseException:
+            if not self._objects.fails_cleanly:
+                self._doubtful.add(epoch)
+            raise
         return manifest
 
-    def discard(self, epoch: int) -> None:
-        """See `Checkpoint.discard_snapshot`."""
+    def discard(self, epoch: int) -> bool:
+        """See `Checkpoint.discard_snapshot`; False if it has a manifest, or may get one."""
         folder = f"{_ROOT}/{epoch_name(epoch)}"
-        if self._objects.size(f"{folder}/{_MANIFEST}") is None:
-            for name in self._objects.files(folder):
-                self._objects.delete(f"{folder}/{name}")
-            self._objects.delete_folder(folder)
+        if epoch in self._doubtful or self._objects.size(f"{folder}/{_MANIFEST}") is not None:
+            return False
+        for name in self._objects.files(folder):
+            self._objects.delete(f"{folder}/{name}")
+        self._objects.delete_folder(folder)
+        return True
 
     def latest(self) -> Manifest | None:
         """See `Checkpoint.latest`."""

@@ -7,10 +7,12 @@ whatever other programs send meanwhile.
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
@@ -19,16 +21,20 @@ from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_
 from pointstamp.collections.inputs import check_insertions
 from pointstamp.collections.schema import Schema
 from pointstamp.collections.upserts import EventForm
+from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.text_sweep import SWEEPS
 from pointstamp.containers.updates import Updates
 from pointstamp.errors import DataError, EpochError, InputError, StoppedError
+from pointstamp.runtime.run_options import memory_bytes
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
 from pointstamp.service.clocks import ClockFeed, ClockTicker
-from pointstamp.service.conversions import distributed, epoch_of
+from pointstamp.service.conversions import ShareOfWorker, check_staged, epoch_of
+from pointstamp.service.staging_room import StagingRoom
 from pointstamp.service.upsert_feed import UpsertFeed
 
 if TYPE_CHECKING:
+    from pointstamp.dataflow.spillable import WorkerMemory
     from pointstamp.service.service import Service, ServiceProbe
     from pointstamp.service.spec import ServiceSpec
 
@@ -130,7 +136,11 @@ class CollectionFeeds:
         self.append_only = spec.append_only
         """Inputs from which nothing is ever deleted."""
         self.ticker = ClockTicker(self, spec.clocks)
-        self._held: dict[str, list[pa.RecordBatch]] = {}
+        self._memory = memory_of(spec.run_options)
+        """What of the inserted rows is held in memory here; None where there is no limit."""
+        self._held: dict[str, Any] = {}
+        """By input, a sequence of batches."""
+        self._held_bytes = 0
         self._pending: _PendingCommit | None = None
         """What is being committed; if that fails, what the next call commits first."""
         self._next_epoch: int | None = None
@@ -143,17 +153,49 @@ class CollectionFeeds:
         if self.service.is_over:
             raise StoppedError(f"the service has stopped: input {name!r} takes nothing more")
         with self._lock:
-            self._held.setdefault(name, []).append(batch)
+            if name not in self._held:
+                self._held[name] = [] if self._memory is None else self._memory.list()
+            held = self._held[name]
+            for start in range(0, batch.num_rows, PREFERRED_RECORDS):
+                held.append(batch.slice(start, PREFERRED_RECORDS))
+            self._held_bytes += batch.nbytes
 
-    def advance(self) -> int:
+    def advance(self, max_staged_bytes: int | None = None, timeout_s: float | None = None) -> int:
         """See `Service.advance`."""
         SWEEPS.advance_alone()
+        if max_staged_bytes is not None:
+            # Without the lock: clocks go on meanwhile.
+            self.await_room(max_staged_bytes, timeout_s)
         with self._advancing:
             if self._pending is not None:
                 epoch = self._commit(self._pending)
                 if not self._held:
                     return epoch
             return self._commit(self._taken())
+
+    def await_room(self, max_staged_bytes: int, timeout_s: float | None) -> None:
+        """Wait until what is held makes, with all that waits at the workers, no more than this."""
+        check_staged(max_staged_bytes)
+        room = StagingRoom(self.service.ask, list(self.by_name), "the collections")
+        n_bytes = self._held_bytes
+        if n_bytes > max_staged_bytes:
+            room.never(
+                n_bytes,
+                max_staged_bytes,
+                "so many were inserted and deleted since the last epoch; they are kept: allow "
+                "more, and insert less at a time",
+            )
+        room.wait(n_bytes, max_staged_bytes, self.service.workers, timeout_s)
+
+    def end(self) -> None:
+        """The service has ended: nothing is held any more. Again does nothing."""
+        self.ticker.stop()
+        with self._lock:
+            self._held.clear()
+            self._pending = None
+            memory, self._memory = self._memory, None
+            if memory is not None:
+                memory.close()
 
     def tick(self, values: Mapping[str, pa.RecordBatch]) -> bool:
         """Commit values of clocks as an epoch of their own; False if the collections are closed.
@@ -183,6 +225,7 @@ class CollectionFeeds:
         """What is held, to be committed."""
         with self._lock:
             held, self._held = self._held, {}
+            self._held_bytes = 0
         return _PendingCommit(uuid.uuid4().hex, held)
 
     def _commit(self, pending: _PendingCommit) -> int:
@@ -205,8 +248,9 @@ class CollectionFeeds:
         handles = [
             service.stage_at(number, input, epoch, share)
             for input, batches in pending.held.items()
-            for number, share in enumerate(distributed(batches, service.workers, epoch or 0))
-            if share and epoch is not None
+            for number in range(service.workers)
+            if epoch is not None
+            and (share := ShareOfWorker(batches, number, service.workers, epoch))
         ]
         committed = service.ask(protocol.CommitEpoch(name, tuple(handles)))
         if committed is not None:
@@ -218,12 +262,26 @@ class CollectionFeeds:
         return self.service.ask(protocol.GetPosition(next(iter(self.by_name))))
 
 
+def memory_of(run_options: Mapping[str, Any]) -> WorkerMemory | None:
+    """What a program may hold of what it has inserted: as much as each worker of what waits."""
+    limit_bytes = memory_bytes(run_options.get("memory_limit"))
+    if limit_bytes is None:
+        return None
+    # Not at the top: few services have a limit.
+    from pointstamp.dataflow.spillable import WorkerMemory
+
+    given = run_options.get("spill_directory")
+    # On Spark it is a directory of the executors' machines, and need not be on this one.
+    is_here = given is not None and Path(given).is_dir()
+    return WorkerMemory(limit_bytes, os.fspath(given) if given is not None and is_here else None)
+
+
 @dataclass(frozen=True)
 class _PendingCommit:
     """What one commit is of: its name, and batches by input."""
 
     name: str
-    held: Mapping[str, list[pa.RecordBatch]]
+    held: Mapping[str, Sequence[pa.RecordBatch]]
 
 
 class CollectionOutput:

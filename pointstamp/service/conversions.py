@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -89,3 +89,34 @@ def distributed(batches: Iterable[Any], n: int, first: int = 0) -> list[list[Any
         for start in range(0, len(batch), size):
             next(turns).append(batch.slice(start, size))
     return shares
+
+
+class ShareOfWorker:
+    """What one of several workers has of batches, as `distributed` has it.
+
+    It is read when it is iterated over, again each time: batches that are read from elsewhere
+    are in memory one at a time.
+
+    >>> batches = [pa.RecordBatch.from_pydict({"n": [k] * k}) for k in range(4)]
+    >>> shares = [ShareOfWorker(batches, k, 2, first=1) for k in range(2)]
+    >>> [[len(batch) for batch in share] for share in shares]
+    [[2], [1, 3]]
+    """
+
+    def __init__(self, batches: Iterable[Any], number: int, of: int, first: int = 0) -> None:
+        self._batches = batches
+        self._number = number
+        self._of = of
+        self._first = first
+
+    def __iter__(self) -> Iterator[Any]:
+        turn = self._first
+        for batch in self._batches:
+            size = max(SHARE_RECORDS, -(-len(batch) // self._of))
+            for start in range(0, len(batch), size):
+                if turn % self._of == self._number:
+                    yield batch.slice(start, size)
+                turn += 1
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None

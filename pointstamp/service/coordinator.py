@@ -63,6 +63,7 @@ class Coordinator:
 
     def begin_again(self, config: CheckpointConfig) -> None:
         """Have admitted what the checkpoint has, and plan the next snapshot."""
+        config.checkpoint.begin()
         self._replay(config)
         if config.every is not None:
             self.snapshots = SnapshotCoordinator(self, config, config.every)

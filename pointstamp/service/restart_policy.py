@@ -19,7 +19,8 @@ class RestartPolicy:
     within_s : float
         Seconds. An earlier restart does not count any more.
     delay_s : float
-        How long to wait before each, in seconds.
+        How long to wait before each but the first, in seconds: what was lost by chance is back at
+        once, and what is lost again and again does not have the machine at work.
 
     Examples
     --------

@@ -17,7 +17,6 @@ from __future__ import annotations
 import _thread
 import contextlib
 import logging
-import math
 import threading
 import time
 import uuid
@@ -31,7 +30,7 @@ import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.collections.schema import Schema
-from pointstamp.errors import EpochError, ServiceError, StagingError, StoppedError, UsageError
+from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
 from pointstamp.service import protocol
 from pointstamp.service.collection_handles import (
     TIMEOUT_S,
@@ -45,6 +44,7 @@ from pointstamp.service.conversions import check_staged, distributed, epoch_of, 
 from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
 from pointstamp.service.service_metrics import ServiceMetrics
 from pointstamp.service.spec import RESULT, ServiceSpec, known
+from pointstamp.service.staging_room import StagingRoom
 from pointstamp.service.supervisor import END_S, Restarting, Supervisor
 from pointstamp.service.upsert_feed import UpsertFeed
 
@@ -143,11 +143,21 @@ class Service(contextlib.AbstractContextManager["Service"]):
         """
         return known(self._outputs, name, "output")
 
-    def advance(self) -> int:
+    def advance(
+        self, *, max_staged_bytes: int | None = None, timeout_s: float | None = None
+    ) -> int:
         """Commit what was inserted and deleted since the last call, as one epoch; which one.
 
         All collections go on together, those of which nothing was changed, too. Returns when it
         is decided; `output(name).changes(epoch)` waits until it is worked off.
+
+        Parameters
+        ----------
+        max_staged_bytes : int, optional
+            Wait until this epoch and all else that was sent to the collections, by any client,
+            and has not entered the dataflow, is no more than so many bytes.
+        timeout_s : float, optional
+            How long to wait for that; 0 not at all, None as long as it takes.
 
         Raises
         ------
@@ -155,10 +165,13 @@ class Service(contextlib.AbstractContextManager["Service"]):
             If the service has no collections.
         StoppedError
             If they are closed.
+        StagingError
+            If there is not enough room in time; at once, if the epoch itself is larger. What was
+            inserted stays for the next call.
         ServiceError, CheckpointError
             If it cannot be decided now. What was sent is kept, and goes in when this succeeds.
         """
-        return self._feeds.advance()
+        return self._feeds.advance(max_staged_bytes, timeout_s)
 
     @property
     def probe(self) -> ServiceProbe:
@@ -221,6 +234,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self.abort()
             raise
         self._is_over = True
+        self._feeds.end()
         self._close_page()
         LOGGER.info("service %r has stopped: all that it was sent is complete", self.name)
         self._metrics.close()
@@ -239,7 +253,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self._before_end()
             self._supervisor.abort()
             self._supervisor.join(END_S)
-            self._feeds.ticker.stop()
+            self._feeds.end()
             self._metrics.close()
 
     def _close_page(self) -> None:
@@ -264,9 +278,9 @@ class Service(contextlib.AbstractContextManager["Service"]):
     # For inputs and outputs.
 
     def stage_at(
-        self, worker: int, input: str, epoch: int, batches: Sequence[pa.RecordBatch]
+        self, worker: int, input: str, epoch: int, batches: Iterable[pa.RecordBatch]
     ) -> StagingHandle:
-        """Stage batches at a worker."""
+        """Stage batches at a worker; those of a new one are iterated over again."""
         request = protocol.StageBatches(input, epoch, uuid.uuid4().hex)
         return self._supervisor.ask(lambda workers: workers[worker].stage(request, batches))
 
@@ -438,27 +452,18 @@ class ServiceInput:
 
     def _await_room(self, n_bytes: int, limit: int, timeout_s: float | None) -> None:
         """Wait until `n_bytes` more make no more than `limit`."""
-        ask = self._service.ask
-        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        while True:
+        room = StagingRoom(self._service.ask, [self.name], f"input {self.name!r}")
+
+        def check() -> None:
             if n_bytes + self._sent_bytes > limit:
-                raise StagingError(
-                    f"{n_bytes} bytes do not fit into max_staged_bytes={limit} of input "
-                    f"{self.name!r}: {self._sent_bytes} were sent here in this epoch, and wait for "
-                    "it to end: call advance_to(), send less at a time, or allow more"
+                room.never(
+                    n_bytes,
+                    limit,
+                    f"{self._sent_bytes} were sent here in this epoch, and wait for it to end: "
+                    "call advance_to(), send less at a time, or allow more",
                 )
-            staged = [ask(protocol.AwaitStaged(self.name), n) for n in range(self._service.workers)]
-            if n_bytes + sum(staged) <= limit:
-                return
-            left_s = until - time.monotonic()
-            if left_s <= 0:
-                raise StagingError(
-                    f"{n_bytes} bytes do not fit into max_staged_bytes={limit} of input "
-                    f"{self.name!r} after {timeout_s:g} s: {sum(staged)} that were sent wait for "
-                    "their epoch to end, or for operators that are slow; wait longer, or allow more"
-                )
-            fullest = staged.index(max(staged))
-            ask(protocol.AwaitStaged(self.name, staged[fullest], min(TICK_S, left_s)), fullest)
+
+        room.wait(n_bytes, limit, self._service.workers, timeout_s, check)
 
     def stage(self, epoch: int, data: Any) -> list[StagingHandle]:
         """Stage `data` for `commit`, distributed to the workers."""

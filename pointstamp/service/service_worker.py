@@ -9,6 +9,7 @@ workers carry them out in the same order, and an order reaches all, or the worke
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -31,6 +32,7 @@ from pointstamp.operators.probe import Probe
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.sources import InputHandle
 from pointstamp.operators.stream import Stream
+from pointstamp.runtime.run_options import memory_bytes
 from pointstamp.runtime.worker import Worker
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import check_nulls, to_columns, to_updates
@@ -46,6 +48,8 @@ from pointstamp.service.worker_buffers import (
     OutputBuffer,
     StagingArea,
 )
+
+LOGGER = logging.getLogger("pointstamp.service")
 
 Answer = TypeVar("Answer")
 
@@ -96,6 +100,9 @@ class ServiceWorker:
         )
         """How far it is."""
         self._worker = worker
+        self._limit_bytes = memory_bytes(spec.run_options.get("memory_limit"))
+        self._whole_epochs = set(spec.collections)
+        """Of which no epoch was larger than that yet."""
         self._is_stopping = False
         self._n_awaiting_room = 0
         self._has_ended = False
@@ -289,9 +296,26 @@ class ServiceWorker:
                 self.staging.drop_upto(order.input, order.epoch)
             # Under the lock, so that of what is staged nothing is ever counted as gone before.
             self._feeders[order.input].admit(order.epoch, batches, until, n_bytes)
+        self._warn_if_large(order, n_bytes)
         if self.checkpoint is not None:
             over = order.epoch + bool(order.attempts) if until is None else until
             self.end_epoch = max(self.end_epoch, over)
+
+    def _warn_if_large(self, order: protocol.Commit, n_bytes: int) -> None:
+        """Say that an epoch of a collection takes more than the limit is, once for each input.
+
+        What waits is on disk beyond the limit; but operators of collections put together what an
+        epoch brings, and no row of it counts before all of them are there.
+        """
+        limit = self._limit_bytes
+        if limit is None or n_bytes <= limit or order.input not in self._whole_epochs:
+            return
+        self._whole_epochs.remove(order.input)
+        LOGGER.warning(
+            "epoch %d of the collection %r has %d bytes at worker %d, which are put together in "
+            "memory, whatever memory_limit=%d is: load or insert less before each advance",
+            *(order.epoch, order.input, n_bytes, self.index, limit),
+        )
 
     # Any thread.
 

@@ -134,6 +134,11 @@ class Supervisor:
         """Whether the workers are lost, and not there again."""
         return self._pool.termination.has_ended
 
+    @property
+    def may_restart(self) -> bool:
+        """Whether there is a policy by which workers are started again."""
+        return self._policy is not None
+
     def pool(self, until: float | None = None) -> WorkerPool:
         """The workers that are there; waits while they are started again.
 
@@ -212,10 +217,11 @@ class Supervisor:
         assert self._policy is not None
         error, former, pool = first, self._pool.workers, self._pool
         while self._is_allowed():
+            delay_s = self._policy.delay_s if len(self._restarts) > 1 else 0.0
             LOGGER.warning(
                 "a service has lost its workers, and starts them again in %g s (restart %d of %d "
                 "within %g s): %s",
-                self._policy.delay_s,
+                delay_s,
                 len(self._restarts),
                 self._policy.attempts,
                 self._policy.within_s,
@@ -224,7 +230,7 @@ class Supervisor:
             self.n_restarts += 1
             pool.abort()
             pool.join(END_S)
-            if self._is_ending.wait(self._policy.delay_s):
+            if self._is_ending.wait(delay_s):
                 return False
             try:
                 self._starting = pool = self._make_pool(former)

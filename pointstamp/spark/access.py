@@ -6,16 +6,33 @@ the class of the data source, and in the closures of tasks.
 
 from __future__ import annotations
 
+import socket
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from time import monotonic, sleep
+from typing import TypeVar
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from pointstamp.communication.tls import Certificates
-from pointstamp.errors import SchemaError
+from pointstamp.errors import SchemaError, ServiceError, StoppedError
 from pointstamp.service.flight_client import RemoteWorker
-from pointstamp.service.protocol import StageBatches, StagingHandle, encode
+from pointstamp.service.protocol import StageBatches, StagingHandle, Verb, encode
+
+Answer = TypeVar("Answer")
+
+RESTART_S = 60.0
+"""How long the tasks and the sinks of streams try to reach workers that are started again."""
+
+LOOK_S = 0.02
+
+CONNECT_S = 1.0
+
+KEPT_BYTES = 4 << 20
+"""So much of a partition is kept, to be sent again."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +50,9 @@ class Access:
         Which inputs are collections.
     maintained : frozenset of str
         Which outputs are.
+    patience_s : float
+        How long to try to reach a worker that does not answer: it may be started again, at the
+        same address.
     """
 
     name: str
@@ -43,18 +63,89 @@ class Access:
     outputs: Mapping[str, pa.Schema]
     collections: frozenset[str] = frozenset()
     maintained: frozenset[str] = frozenset()
+    patience_s: float = 0.0
 
     def worker(self, worker: int) -> RemoteWorker:
         """To one of the workers; the caller closes it."""
         endpoint = self.endpoints[worker % len(self.endpoints)]
         return RemoteWorker(endpoint, self.token, self.certificates)
 
+    def ask(self, request: Verb[Answer], worker: int = 0) -> Answer:
+        """What a worker answers; it is asked again where it was lost, and may start again.
+
+        So only what may be repeated is to be asked.
+        """
+        return self.repeated(worker, lambda found: found.ask(request))
+
+    def repeated(self, worker: int, use: Callable[[RemoteWorker], Answer]) -> Answer:
+        """What `use` gives of a worker; again, where that was lost, and may start again."""
+        until = monotonic() + self.patience_s
+        while True:
+            try:
+                with self.worker(worker) as found:
+                    return use(found)
+            except StoppedError:
+                if monotonic() >= until:
+                    raise
+            self._await_server(worker, until)
+
+    def _await_server(self, worker: int, until: float) -> None:
+        """Wait until something listens where a worker was.
+
+        By connections that say nothing: a call of Flight takes much of the machine's time, which
+        those that are started again need.
+        """
+        found = urlsplit(self.endpoints[worker % len(self.endpoints)])
+        while True:
+            sleep(LOOK_S)
+            with (
+                suppress(OSError),
+                socket.create_connection((found.hostname, found.port), CONNECT_S),
+            ):
+                return
+            if monotonic() >= until:
+                return
+
     def stage(
         self, input: str, epoch: int, partition: int, batches: Iterable[pa.RecordBatch]
     ) -> StagingHandle:
         """Bring the records of a partition, each try under a name of its own."""
-        with self.worker(partition) as worker:
-            return worker.stage(StageBatches(input, epoch, uuid.uuid4().hex), batches)
+        given = RepeatableBatches(batches) if self.patience_s else batches
+        return self.repeated(
+            partition,
+            lambda found: found.stage(StageBatches(input, epoch, uuid.uuid4().hex), given),
+        )
+
+
+class RepeatableBatches:
+    """Batches that are read once, and can be iterated over again while they are few.
+
+    Once more than `KEPT_BYTES` were read, iterating over them again raises `ServiceError`.
+
+    >>> batches = RepeatableBatches(iter([pa.RecordBatch.from_pydict({"n": [7]})]))
+    >>> [batch.to_pylist() for _ in range(2) for batch in batches]
+    [[{'n': 7}], [{'n': 7}]]
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._rest = iter(batches)
+        self._kept: list[pa.RecordBatch] | None = []
+        self._n_bytes = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        if self._kept is None:
+            raise ServiceError(
+                f"a worker of the service was lost when it had been sent {self._n_bytes} bytes of "
+                "a partition, which Spark's task cannot read again: begin the query again"
+            )
+        yield from list(self._kept)
+        for batch in self._rest:
+            self._n_bytes += batch.nbytes
+            if self._n_bytes > KEPT_BYTES:
+                self._kept = None
+            if self._kept is not None:
+                self._kept.append(batch)
+            yield batch
 
 
 def check_columns(names: Sequence[str], where: str, expected: Sequence[str]) -> None:

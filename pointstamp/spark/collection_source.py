@@ -126,8 +126,7 @@ class CollectionStreamReader(StreamReader):
 
     def _check_known(self, epoch: int) -> None:
         """Raise unless all epochs before this one were committed: else the query is of another."""
-        with self._access.worker(0) as worker:
-            at = worker.ask(GetPosition(min(self._access.collections)))
+        at = self._access.ask(GetPosition(min(self._access.collections)))
         if at is not None and epoch > at:
             raise EpochError(
                 f"the query has read output {self._output!r} up to epoch {epoch - 1}, and service "
@@ -146,8 +145,7 @@ class CollectionStreamReader(StreamReader):
             )
         if after == upto and not is_whole:
             return []
-        with self._access.worker(0) as worker:
-            times = worker.ask(GetEpochTimes(after, upto))
+        times = self._access.ask(GetEpochTimes(after, upto))
         return [
             CollectionRange(worker, after, upto, is_whole, times)
             for worker in range(len(self._access.endpoints))
@@ -166,8 +164,8 @@ class CollectionStreamReader(StreamReader):
 
     def _pairs(self, part: CollectionRange) -> Iterator[tuple[int, pa.RecordBatch]]:
         """(epoch, changes)."""
+        await_epoch(self._access, part.worker, self._output, part.upto, COMMIT_S)
         with self._access.worker(part.worker) as worker:
-            await_epoch(worker, self._output, part.upto, COMMIT_S)
             wait_s = TICK_S * 10
             if part.is_whole:
                 request = ReadEpochs(self._output, None, part.after, wait_s, "snapshot")

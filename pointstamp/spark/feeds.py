@@ -28,7 +28,14 @@ class SparkFeed(CollectionFeed):
         super().__init__(feeds, name, schema)
         self._commits = FrameCommits(side, feeds, name, schema)
 
-    def load(self, frame: DataFrame, *, once: str | None = None) -> int:
+    def load(
+        self,
+        frame: DataFrame,
+        *,
+        once: str | None = None,
+        max_staged_bytes: int | None = None,
+        timeout_s: float | None = None,
+    ) -> int:
         """Insert the rows of a DataFrame, as one epoch of their own; which one.
 
         All tasks of the job that reads it send to the workers, in Arrow batches. What else was
@@ -41,6 +48,11 @@ class SparkFeed(CollectionFeed):
         once : str, optional
             A name, under which the input loads once in all lives of the service's checkpoint:
             again, nothing is read, and it is the epoch that it was.
+        max_staged_bytes : int, optional
+            Wait until what was sent to the collections before, by any client, and has not entered
+            the dataflow, is no more than so many bytes. How many the DataFrame has is not known.
+        timeout_s : float, optional
+            How long to wait for that; 0 not at all, None as long as it takes.
 
         Raises
         ------
@@ -52,8 +64,10 @@ class SparkFeed(CollectionFeed):
             If a column that is not nullable has a null. Nothing is inserted then.
         StoppedError
             If the collections are closed.
+        StagingError
+            If there is not enough room in time.
         """
-        return self._commits.load(frame, Append(), once)
+        return self._commits.load(frame, Append(), once, max_staged_bytes, timeout_s)
 
     def follow(
         self,
@@ -125,13 +139,21 @@ class SparkUpsertFeed(UpsertFeed):
         super().__init__(feeds, name, form)
         self._commits = FrameCommits(side, feeds, name, form.schema)
 
-    def load(self, frame: DataFrame, *, once: str | None = None) -> int:
+    def load(
+        self,
+        frame: DataFrame,
+        *,
+        once: str | None = None,
+        max_staged_bytes: int | None = None,
+        timeout_s: float | None = None,
+    ) -> int:
         """Have each row of a DataFrame in the place of that of its key, as one epoch; which one.
 
         Of two rows of one key it is not said which counts. Parameters and errors are those of
         `SparkFeed.load`.
         """
-        return self._commits.load(frame, Upserts(self.form.keys, required_of(self.form)), once)
+        form = Upserts(self.form.keys, required_of(self.form))
+        return self._commits.load(frame, form, once, max_staged_bytes, timeout_s)
 
     def follow(
         self,

@@ -66,10 +66,19 @@ class FrameCommits:
         self._schema = schema
         self._where = f"input {name!r}"
 
-    def load(self, frame: DataFrame, form: FeedForm, once: str | None) -> int:
+    def load(
+        self,
+        frame: DataFrame,
+        form: FeedForm,
+        once: str | None,
+        max_staged_bytes: int | None,
+        timeout_s: float | None,
+    ) -> int:
         """Commit a DataFrame, under a name once; at which epoch."""
         check_frame(frame, self._where, streams=False)
         form.check(frame.schema, self._schema, self._where)
+        if max_staged_bytes is not None:
+            self.feeds.await_room(max_staged_bytes, timeout_s)
         if once is None:
             return self._commit(frame, form, self._where, uuid.uuid4().hex)
         name, ask = f"load {self.name}: {once}", self.feeds.service.ask

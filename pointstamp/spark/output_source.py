@@ -33,24 +33,24 @@ def read_epochs(
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a part, for whose epochs it waits; in a task."""
     assert isinstance(part, EpochRange)
+    await_epoch(access, part.worker, output, part.upto, patience_s)
     with access.worker(part.worker) as worker:
-        await_epoch(worker, output, part.upto, patience_s)
         # One worker said that these epochs are complete; another may still have to hear of it.
         for _, batch in worker.stream(ReadEpochs(output, part.after, part.upto, TICK_S * 10)):
             yield batch
 
 
-def await_epoch(worker: Any, output: str, epoch: int, patience_s: float) -> None:
+def await_epoch(access: Access, worker: int, output: str, epoch: int, patience_s: float) -> None:
     """Wait for an epoch to be complete at a worker, but not longer than is said."""
     until = monotonic() + patience_s
-    while monotonic() < until and not worker.ask(AwaitEpoch(epoch, output, TICK_S)):
+    request = AwaitEpoch(epoch, output, TICK_S)
+    while monotonic() < until and not access.ask(request, worker):
         pass
 
 
 def frontier_of(access: Access, output: str) -> tuple[int, int]:
     """(the first epoch that is kept, the first that is not complete) of an output."""
-    with access.worker(0) as worker:
-        status = worker.ask(GetStatus())
+    status = access.ask(GetStatus())
     frontier = status.outputs[output]
     return status.discarded[output] + 1, status.end if frontier is None else frontier
 
@@ -90,8 +90,7 @@ class StreamReader(DataSourceStreamReader):
     def commit(self, end: dict[str, int]) -> None:
         """Let the workers discard what comes before."""
         if end["epoch"] > 0:
-            with self._access.worker(0) as worker:
-                worker.ask(Discard(self._output, end["epoch"] - 1))
+            self._access.ask(Discard(self._output, end["epoch"] - 1))
 
 
 class Reader(DataSourceReader):

@@ -10,7 +10,7 @@ from pointstamp.errors import ServiceError
 from pointstamp.service.protocol import StagingHandle, decode, token_of
 from pointstamp.service.supervisor import CAUSE_S
 from pointstamp.service.worker_pools import WorkerPool
-from pointstamp.spark.access import Access, check_columns, staging
+from pointstamp.spark.access import RESTART_S, Access, check_columns, staging
 from pointstamp.spark.driver_control import LOOPBACK, control_of, worker_config
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.run import LACKING
@@ -50,11 +50,11 @@ class SparkWorkerPool(WorkerPool):
     def join(self, timeout_s: float) -> bool:
         """Wait until the job has ended; whether it has."""
         for _ in range(max(1, round(timeout_s / INTERRUPT_S))):
-            if super().join(INTERRUPT_S):
-                return True
-            if self._is_aborted:
+            if self._is_aborted and self._thread.is_alive():
                 # Again and again: it may not have begun the last time.
                 self._jobs.interrupt()
+            if super().join(INTERRUPT_S):
+                return True
         return False
 
     def _run(self) -> None:
@@ -111,6 +111,7 @@ class Registration:
             collections=frozenset(spec.collections),
             maintained=frozenset(spec.maintained),
         )
+        self._registered = self._access
         supervisor.announce = self.announce
         supervisor.retire = self.retire
 
@@ -124,14 +125,19 @@ class Registration:
         from pointstamp.spark.source import register
 
         endpoints = tuple(worker.address for worker in workers if worker.address is not None)
+        if endpoints == self._access.endpoints:
+            return  # started again, where they were
         self._access = replace(self._access, endpoints=endpoints)
-        register(self._spark, self._access, self._supervisor.termination)
+        # What a query runs is not repeated by us, as the jobs are that we run: it tries by itself.
+        patience_s = RESTART_S if self._supervisor.may_restart else 0.0
+        self._registered = replace(self._access, patience_s=patience_s)
+        register(self._spark, self._registered, self._supervisor.termination)
 
     def retire(self) -> None:
         """The service has ended."""
         from pointstamp.spark.source import unregister
 
-        unregister(self._access)
+        unregister(self._registered)
 
     def stage(self, input: str, epoch: int, data: Any) -> list[StagingHandle] | None:
         """Stage a DataFrame, by a job of its own; None for anything else."""

@@ -255,20 +255,20 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Release the batch at its epoch, and wait until that has passed; again is the same."""
         epoch = self._epoch(batchId)
-        with self._access.worker(0) as worker:
-            worker.ask(Commit(self._input, epoch, tuple(_staged(messages)), epoch + 1))
-            until = monotonic() + self._timeout_s
-            while not worker.ask(AwaitCompletion(epoch, TICK_S)):
-                if monotonic() > until:
-                    raise EpochError(
-                        f"epoch {epoch} of input {self._input!r} is committed, and not complete "
-                        f"after {self._timeout_s:g} s: {worker.ask(GetStatus())}"
-                    )
+        ask = self._access.ask
+        ask(Commit(self._input, epoch, tuple(_staged(messages)), epoch + 1))
+        until = monotonic() + self._timeout_s
+        while not ask(AwaitCompletion(epoch, TICK_S)):
+            if monotonic() > until:
+                raise EpochError(
+                    f"epoch {epoch} of input {self._input!r} is committed, and not complete "
+                    f"after {self._timeout_s:g} s: {ask(GetStatus())}"
+                )
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop what the tasks of the batch have staged."""
         with self._access.worker(0) as worker:
-            worker.ask(Abort(tuple(_staged(messages))))
+            worker.ask(Abort(tuple(_staged(messages))))  # once: the next life drops it by itself
 
     def _epoch(self, batch: int) -> int:
         return self._first_epoch + batch

@@ -33,6 +33,8 @@ class Bucket(fs.FileSystemHandler):
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         base = f"{selector.base_dir}/"
         inside = {name.removeprefix(base) for name in self.objects if name.startswith(base)}
+        if selector.recursive:
+            return [self._info(base + name) for name in inside]
         return [self._info(base + name) for name in {name.split("/")[0] for name in inside}]
 
     def open_output_stream(self, path: str, metadata: Any) -> pa.PythonFile:
@@ -55,6 +57,8 @@ class Bucket(fs.FileSystemHandler):
         raise NotImplementedError("objects are written whole")
 
     def delete_file(self, path: str) -> None:
+        if path not in self.objects:
+            raise FileNotFoundError(path)
         del self.objects[path]
 
     def create_dir(self, path: str, recursive: bool) -> None:

@@ -31,6 +31,12 @@ class Place:
         files = (path for path in self.folder.rglob("*") if path.is_file())
         return sorted(path.relative_to(self.folder).as_posix() for path in files)
 
+    def record(self, epoch: int, input: str = "edges") -> str:
+        """The name of a commit record: in a store, with the term of those that are there."""
+        records = (name for name in self.names() if "/committed" in name)
+        file = next(records, "/committed.json").rpartition("/")[2]
+        return f"log/{input}/{epoch:020}/{file}"
+
     def change(self, name: str, how: Callable[[bytes], bytes]) -> None:
         """Damage an object."""
         self.write(name, how(self.read(name)))

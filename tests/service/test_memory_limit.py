@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -155,3 +156,27 @@ def test_what_is_no_number_of_bytes_is_refused(given: Any) -> None:
 def test_a_limit_is_checked_before_anything_starts() -> None:
     with pytest.raises(UsageError, match="memory_limit='much' is no size"):
         started(memory_limit="much")
+
+
+def test_an_epoch_of_a_collection_that_is_larger_than_the_limit_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is put together in memory, and takes no harm."""
+    with (
+        caplog.at_level(logging.WARNING, "pointstamp.service"),
+        ps.serve(
+            lambda scope, small, large: {"small": small, "large": large.agg(n=ps.count())},
+            threads=True,
+            collections={"small": "x long", "large": "x long"},
+            memory_limit=LIMIT,
+        ) as service,
+    ):
+        for _ in range(2):
+            service.input("small").insert([(1,)])
+            for _ in range(LIMIT // PART.nbytes + 1):
+                service.input("large").insert(PART)
+            epoch = service.advance()
+        assert service.output("large").snapshot(epoch) == [(2 * 6 * 5000,)]
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("epoch 0 of the collection 'large' has 480000 bytes at worker 0, ")
+    assert f"whatever memory_limit={LIMIT} is" in said

@@ -221,6 +221,8 @@ def test_an_abort_ends_a_service_that_is_starting_again(tmp_path):
     policy = ps.RestartPolicy(delay_s=60.0)
     service = serve(tmp_path, Build(tmp_path), restart=policy)
     killed(tmp_path, 0)
+    service.status()  # the first restart does not wait
+    killed(tmp_path, 0)
     refused = []
 
     def ask():
