@@ -160,8 +160,9 @@ def run(
     another DataFrame that is made of it, gets Spark's exception, with the same in the midst of it.
     Its jobs are described in Spark's UI as `pointstamp: triangles, 2 workers`, and nodes of the
     plan have such names with either. How many records came in and went out, how many bytes the
-    workers exchanged and how many steps they took is logged by `pointstamp.spark`, at INFO, when
-    all workers have ended well and the driver can be reached from them.
+    workers exchanged, how many steps they took and how often loops went round is logged by
+    `pointstamp.spark`, at INFO, when all workers have ended well and the driver can be reached from
+    them.
 
     Examples
     --------
