@@ -1,7 +1,7 @@
 """How often the loops of a dataflow went round, on one worker.
 
-What closes a loop counts by itself (`feedback`); here it is asked, by whoever has the outermost
-scope, also when the dataflow has ended.
+What closes a loop counts by itself (`feedback`); here it is asked, by way of the outermost scope,
+also when the dataflow has ended.
 """
 
 from __future__ import annotations
