@@ -8,6 +8,8 @@ cdef class _GoRound(BuiltInLogic):
     cdef Step _step
     cdef object _watch
     cdef bint _has_rounds
+    cdef bint _is_counted
+    cdef readonly object n_rounds
 
     @cython.locals(input_=Input, output=Output, item=tuple, has_later=bint)
     cpdef run(self, list inputs, list outputs)

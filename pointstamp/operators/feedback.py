@@ -23,6 +23,7 @@ from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, FeedbackError, LoopWarning
+from pointstamp.operators.loop_rounds import LoopRounds
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.step import Step
 from pointstamp.progress.timestamp import Int, Product, Summary, Timestamp
@@ -35,6 +36,8 @@ AHEAD = 4
 
 FAR = 2
 """A loop is far beyond what was expected when it has gone round so many times as often."""
+
+UNNAMED = "Feedback"
 
 
 class Loop:
@@ -84,12 +87,16 @@ class Loop:
         summary = self._summary
         watch = _watch(self.scope, self.name, summary, self._expect)
         has_rounds = _has_rounds(self.scope.timestamp)
+        is_counted = has_rounds or self.scope.timestamp is Int
         interest = Interest.IF_CAPABILITY if self._n_admitted else Interest.NEVER
         port = self._builder.new_input(stream, Pipeline(), interest, summaries={})
         self._builder.connect(port, 0, summary)
 
         def build(capabilities: list[Capability], info: OperatorInfo) -> BuiltInLogic:
-            go_round = _GoRound(summary, watch, has_rounds)
+            go_round = _GoRound(summary, watch, has_rounds, is_counted)
+            if is_counted:
+                name = self.scope.name if self.name == UNNAMED else self.name
+                LoopRounds.beside(self.scope).add(name, go_round)
             if not self._n_admitted:
                 return go_round
             info.keeps_nothing()
@@ -117,12 +124,17 @@ class Loop:
 class _GoRound(BuiltInLogic):
     """The logic of a loop: sends what has come on at later times."""
 
-    __slots__ = ("_has_rounds", "_step", "_watch")
+    __slots__ = ("_has_rounds", "_is_counted", "_step", "_watch", "n_rounds")
 
-    def __init__(self, summary: Summary, watch: _Watch | None, has_rounds: bool) -> None:
+    def __init__(
+        self, summary: Summary, watch: _Watch | None, has_rounds: bool, is_counted: bool
+    ) -> None:
         self._step = Step(0, summary)
         self._watch = watch
         self._has_rounds = has_rounds
+        self._is_counted = is_counted
+        self.n_rounds: Any = 0
+        """The latest round that began here, of any time outside."""
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
         input_, output = inputs[-1], outputs[0]
@@ -134,6 +146,10 @@ class _GoRound(BuiltInLogic):
             if time is not None:
                 if self._watch is not None:
                     self._watch.see(time)
+                if self._is_counted:
+                    number = time[1] if self._has_rounds else time
+                    if number > self.n_rounds:
+                        self.n_rounds = number
                 output.push(time, item[1])
         return has_later
 
@@ -250,7 +266,7 @@ class FeedbackMethods(ScopeCore["Stream[Any]"]):
         self,
         summary: Any,
         limit: int | None = None,
-        name: str = "Feedback",
+        name: str = UNNAMED,
         *,
         expect: int | None = None,
     ) -> tuple[Loop, Stream[Any]]:

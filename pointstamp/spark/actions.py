@@ -93,21 +93,31 @@ def explained_by(config: WorkerConfig) -> Iterator[None]:
 
 @contextmanager
 def _named(spark: SparkSession, config: WorkerConfig) -> Iterator[None]:
-    """Have the tasks of an action end when it fails, as it does at once if it is cancelled.
+    """Have the tasks of an action end when it fails, as it does at once if it is cancelled."""
+    name = uuid.uuid4().hex
+    with _jobs_named(spark, name):
+        try:
+            yield
+        except BaseException:
+            driver_control.end_tasks(config, name)
+            raise
 
-    With Spark Connect they do when Spark kills their Python (`given_up`).
-    """
+
+@contextmanager
+def _jobs_named(spark: SparkSession, name: str) -> Iterator[None]:
+    """Have the tasks that this thread runs know of which action they are."""
     context = context_of(spark)
     if context is None:
-        yield
+        spark.addTag(name)
+        try:
+            yield
+        finally:
+            spark.removeTag(name)
         return
-    before, name = context.getLocalProperty(ACTION), uuid.uuid4().hex
+    before = context.getLocalProperty(ACTION)
     context.setLocalProperty(ACTION, name)
     try:
         yield
-    except BaseException:
-        driver_control.end_tasks(config, name)
-        raise
     finally:
         context.setLocalProperty(ACTION, before)  # type: ignore[arg-type]  # None unsets it
 

@@ -6,10 +6,11 @@ the driver sends word that an action has failed to the tasks of that action, whi
 property of their job. A worker that gets it is interrupted as by Ctrl-C; one that does not heed
 that, as it is in a long computation of compiled code, is ended.
 
-Jobs of Spark Connect have no properties that a client can set: there it stays with what Spark does.
-To watch the connection to Java for its end was tried, and ended no worker of such a job.
+A client of Spark Connect cannot set properties of jobs, but tags of what it asks for, which the
+server makes tags of the jobs; those are a property, too.
 
-Source: how `PythonRunner` of Spark 4 kills tasks.
+Source: how `PythonRunner` of Spark 4 kills tasks, and `ExecuteThreadRunner` of its server for
+Spark Connect tags jobs.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 ACTION = "pointstamp.action"
 """The property of a thread's jobs that has the name of the action they are of."""
 
+TAGS = "spark.job.tags"
+"""The property that has all tags of a job, in one text."""
+
 HEED_S = 0.5
 """How long a worker may take to end once it is interrupted."""
 
@@ -48,11 +52,12 @@ def ended_when_given_up(context: TaskContext, control: ControlClient | None) -> 
         yield  # a task of a test: only main threads can be interrupted
         return
     interrupt = _Interrupt()
-    action = context.getLocalProperty(ACTION)
-    if control is not None and action is not None:
+    # A tag of Spark Connect is within a longer one; names of actions are within nothing else.
+    names = f"{context.getLocalProperty(ACTION)} {context.getLocalProperty(TAGS)}"
+    if control is not None:
 
         def failed(_: Any, message: ActionFailed) -> None:
-            if message.action == action:
+            if message.action in names:
                 interrupt()
 
         control.handle(ActionFailed, failed)

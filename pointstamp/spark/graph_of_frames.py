@@ -282,7 +282,9 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
             schema = from_arrow_schema(arrow)
         except Exception as error:
             raise SchemaError(f"Spark has no type for a column of the program: {error}") from error
-        return self._run(ProgramFlow(program, of_vertices, of_edges, arrow), edges, schema)
+        return self._run(
+            "program on a graph", ProgramFlow(program, of_vertices, of_edges, arrow), edges, schema
+        )
 
     def _between(self, vertices: DataFrame) -> DataFrame:
         edges = self._edges
@@ -344,7 +346,8 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         edges = _selected(self._edges, needed)
         schema = self._schema_of_answers(question)
         landmarks = self._ids(question.landmarks)
-        return self._run(AnswerFlow(question, landmarks, _arrow(schema)), edges, schema)
+        what = f"{question.column.becomes} of a graph"
+        return self._run(what, AnswerFlow(question, landmarks, _arrow(schema)), edges, schema)
 
     def _schema_of_answers(self, question: VertexQuestion) -> StructType:
         from pyspark.sql import types
@@ -379,15 +382,18 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
                 types.StructField(name, types.StringType()) for name in ("_pattern", "_direction")
             ]
         schema = types.StructType(fields)
-        found = self._run(SearchFlow(searches, columns, _arrow(schema)), self._edges, schema)
+        flow = SearchFlow(searches, columns, _arrow(schema))
+        found = self._run("matches in a graph", flow, self._edges, schema)
         return found if limit is None else found.limit(limit)
 
     def _counted(self, searches: list[ElementSearch]) -> int:
-        counts = self._run(CountFlow(searches), self._edges, "count long")
+        flow = CountFlow(searches)
+        counts = self._run("count of matches in a graph", flow, self._edges, "count long")
         return sum(row[0] for row in counts.collect())
 
     def _path_length(self, ends: PathEnds) -> int:
-        found = self._run(LengthFlow(ends), self._edges, "length long").collect()
+        what = "length of paths in a graph"
+        found = self._run(what, LengthFlow(ends), self._edges, "length long").collect()
         return int(found[0][0]) if found else -1
 
     def _beside(self, frame: DataFrame, name: str, other: str) -> DataFrame:
@@ -398,12 +404,13 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
 
         kind = types.ArrayType(self._vertices.schema[ID].dataType)
         schema = types.StructType([types.StructField(name, kind)])
-        return self._run(ListFlow(task), self._edges, schema)
+        return self._run(f"{name} of a graph", ListFlow(task), self._edges, schema)
 
-    def _run(self, flow: Any, edges: DataFrame, schema: str | StructType) -> DataFrame:
+    def _run(self, what: str, flow: Any, edges: DataFrame, schema: str | StructType) -> DataFrame:
         def build(scope: Any, vertices: Any, edges: Any) -> Any:
             return flow(scope, vertices, edges)
 
+        build.__qualname__ = what  # as which Spark's UI has it
         return run(build, {"vertices": self._vertices, "edges": edges}, schema, self._workers)
 
 

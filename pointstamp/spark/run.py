@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
@@ -160,8 +160,9 @@ def run(
     another DataFrame that is made of it, gets Spark's exception, with the same in the midst of it.
     Its jobs are described in Spark's UI as `pointstamp: triangles, 2 workers`, and nodes of the
     plan have such names with either. How many records came in and went out, how many bytes the
-    workers exchanged and how many steps they took is logged by `pointstamp.spark`, at INFO, when
-    all workers have ended well and the driver can be reached from them.
+    workers exchanged, how many steps they took and how often loops went round is logged by
+    `pointstamp.spark`, at INFO, when all workers have ended well and the driver can be reached from
+    them.
 
     Examples
     --------
@@ -176,7 +177,7 @@ def run(
 
     from pointstamp.communication.authentication import new_secret
     from pointstamp.communication.tcp import check_connections
-    from pointstamp.operators.building import name_of, takes_names
+    from pointstamp.operators.building import takes_names
     from pointstamp.runtime.run_options import check_options, is_eager
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.given_inputs import inputs_by_name
@@ -217,7 +218,7 @@ def run(
     arrow_schema = to_arrow_schema(struct, timezone="UTC")
     control = worker_config(spark, certificates)
     plural = "" if workers == 1 else "s"
-    description = f"pointstamp: {name_of(build)}, {workers} worker{plural}"
+    description = f"pointstamp: {_title(build)}, {workers} worker{plural}"
     job = Job(
         build,
         tuple(inputs),
@@ -306,6 +307,18 @@ def _packed() -> StructType:
     from pointstamp.spark.known_schemas import struct_of
 
     return struct_of(packed_batches.SCHEMA)
+
+
+def _title(build: Callable[..., Any]) -> str:
+    """What Spark's UI calls a function: without where it was defined, or what it is given.
+
+    >>> _title(partial(run, workers=2)), _title((lambda: lambda: 0)())
+    ('run', '<lambda>')
+    """
+    while isinstance(build, partial):
+        build = build.func
+    name: str = getattr(build, "__qualname__", type(build).__qualname__)
+    return name.rpartition("<locals>.")[2]
 
 
 def _remembered(frame: DataFrame, control: WorkerConfig, description: str) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What the workers of a run counted: records in and out, steps, bytes that they exchanged.
+"""What the workers of a run counted: records in and out, steps, bytes exchanged, rounds of loops.
 
 Each sends its counts to the driver when it has ended well. Once those of all workers of one
 attempt are there, the driver logs their sum by the logger `pointstamp.spark`, at INFO.
@@ -18,6 +18,9 @@ from typing import Any
 
 LOGGER = logging.getLogger("pointstamp.spark")
 
+N_LOOPS = 4
+"""Of so many loops the rounds are said."""
+
 
 @dataclass(frozen=True)
 class WorkerCounts:
@@ -33,6 +36,8 @@ class WorkerCounts:
         By input.
     sent_bytes : int
         Of messages to other workers, those of progress among them.
+    rounds : dict of str to int
+        By loop, the most of any time.
     """
 
     run: str
@@ -43,6 +48,7 @@ class WorkerCounts:
     records_out: int
     steps: int
     sent_bytes: int
+    rounds: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -53,6 +59,7 @@ class Tally:
     records_out: int = 0
     steps: int = 0
     sent_bytes: int = 0
+    rounds: dict[str, int] = field(default_factory=dict)
 
     def arrived(self, name: str, n_records: int) -> None:
         """Records of an input."""
@@ -66,6 +73,9 @@ def summed(counts: Sequence[WorkerCounts]) -> str:
     >>> two = WorkerCounts("", 3, 8, 2, {"edges": 5}, 1, 20, 0)
     >>> summed([one, two])
     '15 records in (15 edges), 5 out; 500 bytes exchanged; at most 30 steps of a worker'
+    >>> loops = {"Ranks": 20, "Reach": 3}
+    >>> summed([WorkerCounts("", 3, 7, 1, {}, 4, 30, 0, loops)]).rpartition("; ")[2]
+    "20 rounds of 'Ranks', 3 of 'Reach'"
     """
     by_input: dict[str, int] = {}
     for each in counts:
@@ -76,8 +86,24 @@ def summed(counts: Sequence[WorkerCounts]) -> str:
         f"{sum(by_input.values()):,} records in ({inputs or 'no input'}), "
         f"{sum(each.records_out for each in counts):,} out; "
         f"{sum(each.sent_bytes for each in counts):,} bytes exchanged; "
-        f"at most {max(each.steps for each in counts):,} steps of a worker"
+        f"at most {max(each.steps for each in counts):,} steps of a worker" + _rounds(counts)
     )
+
+
+def _rounds(counts: Sequence[WorkerCounts]) -> str:
+    """How often loops went round, those first that did so most often."""
+    most: dict[str, int] = {}
+    for each in counts:
+        for name, n_rounds in each.rounds.items():
+            most[name] = max(n_rounds, most.get(name, 0))
+    if not most:
+        return ""
+    deepest = sorted(most.items(), key=lambda loop: (-loop[1], loop[0]))
+    (name, n_rounds), *others = deepest[:N_LOOPS]
+    words = [f"{n_rounds:,} rounds of {name!r}", *(f"{n:,} of {name!r}" for name, n in others)]
+    if len(deepest) > N_LOOPS:
+        words.append(f"fewer of {len(deepest) - N_LOOPS} other loops")
+    return "; " + ", ".join(words)
 
 
 class RunCounts:

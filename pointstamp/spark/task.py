@@ -28,6 +28,7 @@ from pointstamp.containers.conform import conform
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import CommunicationError, PeerFailedError, PeerLostError
 from pointstamp.operators.building import built
+from pointstamp.operators.loop_rounds import LoopRounds
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.introspection import registered
@@ -108,6 +109,7 @@ def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
                             communicator.peers,
                         ),
                         *(tally.records_in, tally.records_out, tally.steps, tally.sent_bytes),
+                        tally.rounds,
                     )
                 )
 
@@ -276,6 +278,7 @@ def run(
             tally.records_out += conforming.num_rows
             yield conforming
         tally.steps = worker.n_steps
+        tally.rounds = LoopRounds.beside(scope).most()
         tally.sent_bytes = getattr(communicator, "n_sent_bytes", 0)
 
 

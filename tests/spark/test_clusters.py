@@ -401,7 +401,7 @@ def cancel(spark: Any, folder: str, how: str) -> tuple[str, int, float]:
     else:
         spark.interruptTag("mine")
     acting.join()
-    while how != "interrupt" and any(_is_running(pid) for pid in pids()):
+    while any(_is_running(pid) for pid in pids()):
         if time.monotonic() - began > 60:
             break
         time.sleep(0.01)
@@ -571,7 +571,7 @@ def test_workers_of_a_job_that_is_cancelled_end(classic: Program, how: str, tmp_
     _check_cancelled(classic, how, tmp_path)
 
 
-def test_a_job_that_is_interrupted_through_spark_connect_is_said_to_be(
+def test_workers_of_a_job_that_is_interrupted_through_spark_connect_end(
     connect: Program | None, tmp_path: Path
 ) -> None:
     if connect is None:

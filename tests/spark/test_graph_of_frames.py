@@ -109,6 +109,15 @@ def test_answers_are_those_of_the_graph_of_tables(graphs, name):
         assert records(on_spark) == records(local)
 
 
+def test_what_a_graph_of_tables_can_be_asked_this_can_and_is_named_in_plans(graphs, capsys):
+    asked = [{name for name in dir(type(graph)) if not name.startswith("_")} for graph in graphs]
+    assert asked[0] == asked[1]
+    with pytest.raises(AttributeError, match="SparkGraph has no 'svdPlusPlus', which GraphFrames"):
+        graphs[0].svdPlusPlus()
+    graphs[0].k_core().explain()
+    assert "MapInArrow pointstamp: kcore of a graph, " in capsys.readouterr().out
+
+
 def test_components_are_those_of_the_graph_of_tables_under_names_of_their_own(graphs):
     for ask in ("connected_components", "strongly_connected_components"):
         on_spark, local = (getattr(graph, ask)() for graph in graphs)

@@ -368,7 +368,7 @@ def test_jobs_and_plans_say_what_runs(spark, capsys):
 
     asked = run(seen, {"records": spark.range(0, 100, 1, 2)}, "said string")
     found = {row.said for row in asked.collect()}
-    assert found == {f"pointstamp: {seen.__qualname__}, 2 workers"}
+    assert found == {"pointstamp: seen, 2 workers"}
     assert context.getLocalProperty("spark.job.description") is None
     context.setJobDescription("mine")
     try:
@@ -385,7 +385,17 @@ def test_jobs_and_plans_say_what_runs(spark, capsys):
 
 def test_what_a_run_counted_is_logged(spark, caplog):
     caplog.set_level("INFO", "pointstamp.spark")
-    run(by_id, {"records": spark.range(0, 10_000, 1, 4)}, "id long").toArrow()
+
+    def by_id_in_rounds(scope, records):
+        def body(going):
+            return going.map_batches(
+                lambda batch: batch.set_column(0, "id", pc.add(batch["id"], 1))
+            )
+
+        return records.exchange("id").iterate(body, limit=3, name="Thrice")
+
+    frame = run(by_id_in_rounds, {"records": spark.range(0, 10_000, 1, 4)}, "id long")
+    assert frame.toArrow().num_rows == 10_000
 
     def counted() -> list[str]:
         texts = [record.getMessage() for record in caplog.records]
@@ -396,8 +406,9 @@ def test_what_a_run_counted_is_logged(spark, caplog):
         time.sleep(0.01)  # it comes by a connection of its own
     [said] = counted()
     found = re.fullmatch(
-        r"pointstamp: by_id, 2 workers: 10,000 records in \(10,000 records\), 10,000 out; "
-        r"([\d,]+) bytes exchanged; at most ([\d,]+) steps of a worker",
+        r"pointstamp: by_id_in_rounds, 2 workers: 10,000 records in \(10,000 records\), "
+        r"10,000 out; "
+        r"([\d,]+) bytes exchanged; at most ([\d,]+) steps of a worker; 3 rounds of 'Thrice'",
         said,
     )
     assert found is not None, said

@@ -23,8 +23,22 @@ Frame = TypeVar("Frame")
 
 Edges = Stream[Any]
 
-ABSENT = frozenset({"svd_plus_plus", "aggregate_neighbors", "type_degree"})
-"""What GraphFrames has and graphs of tables have not, in snake case."""
+ABSENT = {
+    "svd_plus_plus": "pyspark.ml.recommendation.ALS factors ratings",
+    "aggregate_neighbors": "find() of a chain, pregel() and random_walks() go several edges far",
+    **dict.fromkeys(
+        ("type_degree", "type_in_degree", "type_out_degree"),
+        "filter_edges() of a type has degrees",
+    ),
+    **dict.fromkeys(
+        ("cache", "persist", "unpersist"),
+        "tables stay in memory; of DataFrames, cache those that the graph is made of",
+    ),
+}
+"""What GraphFrames has and graphs of tables have not, in snake case, and what there is."""
+
+RENAMED = {"as_reversed": "reverse", "detecting_cycles": "detect_cycles", "nodes": "vertices"}
+"""What GraphFrames calls otherwise, in snake case, and its name here."""
 
 
 class GraphAlgorithms(ABC, Generic[Frame]):
@@ -35,14 +49,14 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         def __getattr__(self, name: str) -> Any:
             """Say of GraphFrames' names what they are called here, or that they are not there."""
             snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
+            own = RENAMED.get(snake, snake)
             called = type(self).__name__
             if snake in ABSENT:
                 raise AttributeError(
-                    f"{called} has no {name!r}, which GraphFrames has; docs/graphs_of_tables.md "
-                    "says what there is: pregel and aggregate_messages may do it"
+                    f"{called} has no {name!r}, which GraphFrames has: {ABSENT[snake]}"
                 )
-            if snake != name and hasattr(type(self), snake):
-                raise AttributeError(f"{called} has no {name!r}: it is called {snake!r} here")
+            if own != name and hasattr(type(self), own):
+                raise AttributeError(f"{called} has no {name!r}: it is called {own!r} here")
             raise AttributeError(f"{called!r} object has no attribute {name!r}")
 
     @abstractmethod

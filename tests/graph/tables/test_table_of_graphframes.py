@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from pointstamp.graph import Graph
+from pointstamp.graph.tables.algorithms import ABSENT
 
 PAGE = Path(__file__).parents[3] / "docs" / "graphs_of_tables.md"
 ROWS = re.findall(r"^\| (.*?) ?\| `((?:G|g)raph.*?)` \|", PAGE.read_text(), re.MULTILINE)
+ABSENT_ROWS = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| not there \|", PAGE.read_text(), re.MULTILINE)
 
 PEOPLE = {
     "id": ["a", "b", "c", "d", "e", "f"],
@@ -40,3 +42,11 @@ def test_all_public_methods_are_in_the_table():
     shown = {re.match(r"graph\.(\w+)", code)[1] for _, code in ROWS if code.startswith("graph.")}
     public = {name for name in dir(Graph) if not name.startswith("_")}
     assert public - shown == {"edges"}
+
+
+def test_what_the_table_says_is_not_there_is_an_error_that_names_graphframes():
+    names = [name for row in ABSENT_ROWS for name in re.findall(r"\w+", row)]
+    assert {"svdPlusPlus" if name == "svd_plus_plus" else name for name in ABSENT} == set(names)
+    for name in names:
+        with pytest.raises(AttributeError, match=f"Graph has no '{name}', which GraphFrames has: "):
+            getattr(Graph(PEOPLE, KNOWS), name)
