@@ -53,10 +53,12 @@ class Source(Protocol):
     ...     def partitions(self):
     ...         return sorted(os.listdir(self.folder))
     ...     def open(self, partition, position):
+    ...         at = position or 0
     ...         with open(os.path.join(self.folder, partition), "rb") as file:
-    ...             file.seek(position or 0)
+    ...             file.seek(at)
     ...             while lines := file.readlines(1 << 16):
-    ...                 yield [line.decode().rstrip() for line in lines], file.tell()
+    ...                 at += sum(map(len, lines))
+    ...                 yield [line.decode().rstrip() for line in lines], at
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with open(os.path.join(folder, "a.txt"), "w") as file:
     ...         _ = file.write("one\ntwo\n")
