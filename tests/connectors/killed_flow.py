@@ -45,7 +45,7 @@ class Lines:
         with (self._folder / partition).open("rb") as file:
             file.seek(position or 0)
             while lines := file.readlines(16):
-                time.sleep(0.0005)
+                time.sleep(0.001)
                 point()
                 yield [line.decode().rstrip() for line in lines], file.tell()
 
@@ -142,7 +142,7 @@ def main(folder: Path, seed: int, n_kills: int, bug: str | None) -> None:
     while True:
         n_lives += 1
         by_clock = draw.random() < 0.4
-        seconds, n_points = draw.uniform(0.01, 0.12), draw.randrange(5, 200)
+        seconds, n_points = draw.uniform(0.01, 0.08), draw.randrange(3, 60)
         workers = draw.randint(1, 3)
         is_last = n_killed >= n_kills
         pid = os.fork()
