@@ -76,6 +76,10 @@ if TYPE_CHECKING:
     from pointstamp.communication.event_sockets import Connect as Connect
     from pointstamp.dataflow.capability import Capability as Capability
     from pointstamp.dataflow.capability_set import CapabilitySet as CapabilitySet
+    from pointstamp.dataflow.connectors import Sink as Sink
+    from pointstamp.dataflow.connectors import SinkContext as SinkContext
+    from pointstamp.dataflow.connectors import Source as Source
+    from pointstamp.dataflow.connectors import TransactionalSink as TransactionalSink
     from pointstamp.dataflow.error_policy import Failed as Failed
     from pointstamp.dataflow.event_loop import AsyncInput as AsyncInput
     from pointstamp.dataflow.handles import Input as Input
@@ -92,6 +96,8 @@ if TYPE_CHECKING:
     from pointstamp.formats.events import Events as Events
     from pointstamp.formats.events import Messages as Messages
     from pointstamp.formats.events import Progress as Progress
+    from pointstamp.formats.file_sink import FileSink as FileSink
+    from pointstamp.formats.file_source import FileSource as FileSource
     from pointstamp.observability.log import Log as Log
     from pointstamp.operators.event_clock import EventClock as EventClock
     from pointstamp.operators.event_clock import TimestampClock as TimestampClock
@@ -116,6 +122,7 @@ if TYPE_CHECKING:
     from pointstamp.runtime.barrier import Barrier as Barrier
     from pointstamp.runtime.dashboards import Dashboard as Dashboard
     from pointstamp.runtime.execute import execute as execute
+    from pointstamp.runtime.run_flow import run as run
     from pointstamp.runtime.run_worker import run_worker as run_worker
     from pointstamp.runtime.sequencer import Sequencer as Sequencer
     from pointstamp.runtime.simulate import simulate as simulate
@@ -195,6 +202,8 @@ _HOMES = {
     "Events": "pointstamp.formats.events",
     "Exchange": "pointstamp.dataflow.pact",
     "Failed": "pointstamp.dataflow.error_policy",
+    "FileSink": "pointstamp.formats.file_sink",
+    "FileSource": "pointstamp.formats.file_source",
     "Input": "pointstamp.dataflow.handles",
     "Int": "pointstamp.progress.timestamp",
     "Accept": "pointstamp.communication.event_sockets",
@@ -216,16 +225,21 @@ _HOMES = {
     "Sessions": "pointstamp.operators.window_assigners",
     "SharedInput": "pointstamp.operators.shared_input",
     "SignedInt": "pointstamp.progress.line_timestamps",
+    "Sink": "pointstamp.dataflow.connectors",
+    "SinkContext": "pointstamp.dataflow.connectors",
     "Sliding": "pointstamp.operators.window_assigners",
+    "Source": "pointstamp.dataflow.connectors",
     "Stash": "pointstamp.dataflow.stash",
     "Stream": "pointstamp.operators.stream",
     "Timestamp": "pointstamp.progress.timestamp",
+    "TransactionalSink": "pointstamp.dataflow.connectors",
     "Tumbling": "pointstamp.operators.window_assigners",
     "Unit": "pointstamp.progress.timestamp",
     "Window": "pointstamp.operators.window_assigners",
     "WindowResult": "pointstamp.operators.window_assigners",
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
+    "run": "pointstamp.runtime.run_flow",
     "run_worker": "pointstamp.runtime.run_worker",
     "serve": "pointstamp.service.embedded",
     "simulate": "pointstamp.runtime.simulate",

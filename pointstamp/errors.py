@@ -42,6 +42,10 @@
     |   |-- CheckpointStructureError  a checkpoint of another program
     |   `-- UndeclaredStateError    an operator keeps what it does not declare
     |-- SpillError                  what does not fit into memory cannot be kept on disk
+    |-- SourceError                 a source cannot be read (source, partition, position)
+    |   |-- PartitionLostError      a partition that was read in part is not there any more
+    |   `-- PositionError           a position that does not fit its partition
+    |-- SinkError                   a sink cannot take what it is given, or commit it
     |-- ServiceError                a resident service cannot do what it is asked
     |   |-- StoppedError            it was stopped, or aborted
     |   |-- StagingError            more is sent than may wait, and is not taken
@@ -306,6 +310,22 @@ class UndeclaredStateError(CheckpointError):
 
 class SpillError(PointstampError):
     """What does not fit into `memory_limit=` cannot be kept on disk; says what to do."""
+
+
+class SourceError(PointstampError):
+    """A source cannot be read; says which partition, and after which position."""
+
+
+class PartitionLostError(SourceError):
+    """A partition of which a part was read is not among those of the source any more."""
+
+
+class PositionError(SourceError):
+    """A position that its partition does not have, as of a file that was cut short."""
+
+
+class SinkError(PointstampError):
+    """A sink cannot take what it is given, or commit what was prepared."""
 
 
 class ServiceError(PointstampError):

@@ -73,8 +73,9 @@ class DataflowState:
         aligner.tables[name] = table
         is_stored = self.durable.stored(aligner.operator, name, table.kind)
         if is_stored:
-            batches = self.durable.read(aligner.operator, name, self._index, self._peers)
-            table.load(batches, self._index, self._peers)
+            # What belongs to no key goes to all, as if each were the only worker.
+            place = (0, 1) if getattr(table, "is_shared", False) else (self._index, self._peers)
+            table.load(self.durable.read(aligner.operator, name, *place), *place)
         if not self._is_same:
             table.begin_anew()
         return is_stored

@@ -24,6 +24,7 @@ from pointstamp.dataflow.idle_work import IdleWork
 from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.dataflow.program_lines import Lines
+from pointstamp.dataflow.run_epochs import RunEpochs
 from pointstamp.dataflow.texts_held import TextsHeld
 from pointstamp.progress.change_batch import ChangeBatch
 
@@ -128,6 +129,9 @@ class Environment:
     n_outside: int = 0
     """How many things are under way outside that will have something called: a simulation
     with nothing else to do waits for them."""
+    run_epochs: RunEpochs | None = None
+    """The run that the dataflow is built for which is being built, if its epochs are those of one;
+    see `runtime/run_flow.py`."""
     dropped: Counter[str] = field(default_factory=Counter)
     """By operator: how many records its code failed on that were dropped."""
     durable_state: DataflowState | None = None

@@ -1,28 +1,51 @@
-"""The end of a stream in code of the user's: an operator that sends nothing."""
+"""The end of a stream: in a sink, or in code of the user's that sends nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast, overload
 
 from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.connectors import Sink, TransactionalSink
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.errors import BuildError
 from pointstamp.progress.operate import Interest
-
-if TYPE_CHECKING:
-    pass
 
 
 class SinkMethods(StreamCore[T]):
     """The end of a stream. Methods of `Stream`."""
 
-    def sink(self, pact: Pact, name: str, logic: Callable[[Input], Any]) -> None:
+    @overload
+    def sink(self, pact: Sink | TransactionalSink, name: str = "Sink") -> None: ...
+
+    @overload
+    def sink(self, pact: Pact, name: str, logic: Callable[[Input], Any]) -> None: ...
+
+    def sink(
+        self,
+        pact: Pact | Sink | TransactionalSink,
+        name: str = "Sink",
+        logic: Callable[[Input], Any] | None = None,
+    ) -> None:
         """An operator that reads this stream and sends nothing; `logic(input)`.
 
         `input.frontier` says what may still come, and its moves are a reason to run.
+
+        In place of a pact, a `Sink` is given alone: each worker writes to it what comes to it. A
+        `TransactionalSink` is written to an epoch at a time, and has each committed when it is
+        complete; in a run with a checkpoint (`ps.run`) when its snapshot counts, so that each
+        record is there exactly once.
+
+        Raises
+        ------
+        BuildError
+            If a pact comes without a logic; if epochs are to be committed in a scope of other
+            times.
+        SinkError
+            While it runs, if a sink refuses.
 
         >>> import pointstamp as ps
         >>> def main(worker):
@@ -39,12 +62,28 @@ class SinkMethods(StreamCore[T]):
         >>> ps.execute(main)
         [[(0, [1, 2]), 'end']]
         """
-        builder = OperatorBuilder(self.scope, name)
-        builder.new_input(self, pact, Interest.ALWAYS)
+        if logic is not None:
+            _read(self, cast(Pact, pact), name, logic)
+            return
+        if not callable(getattr(pact, "open", None)):
+            raise BuildError(
+                f"operator {name!r} is given a pact and a logic, or a sink alone, which has "
+                f"open(context); found {pact!r}"
+            )
+        # Here and not above: many dataflows have none.
+        from pointstamp.operators.sink_writing import write_to_sink
 
-        def make_logic(
-            capabilities: list[Capability], info: OperatorInfo
-        ) -> Callable[[list[Input], list[Output]], Any]:
-            return lambda inputs, outputs: logic(inputs[0])
+        write_to_sink(self, cast(Sink, pact), name)
 
-        builder.build(make_logic)
+
+def _read(stream: StreamCore[Any], pact: Pact, name: str, logic: Callable[[Input], Any]) -> None:
+    """An operator of one input and no output."""
+    builder = OperatorBuilder(stream.scope, name)
+    builder.new_input(stream, pact, Interest.ALWAYS)
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], Any]:
+        return lambda inputs, outputs: logic(inputs[0])
+
+    builder.build(make_logic)

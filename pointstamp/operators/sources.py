@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.registry import batches_of
 from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.connectors import Source
 from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
@@ -304,17 +305,38 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
     ) -> Stream[T]: ...
 
     @overload
+    def source(
+        self, build: Source, name: str = "Source", *, epoch_s: float = 1.0
+    ) -> Stream[Any]: ...
+
+    @overload
     def source(self, build: Build, name: str = "Source") -> Stream[Any]: ...
 
-    def source(self, build: Any, name: str = "Source") -> Stream[Any]:
+    def source(self, build: Any, name: str = "Source", *, epoch_s: float = 1.0) -> Stream[Any]:
         """An operator without inputs, with code of the user's; `logic(output)`.
 
-        An asynchronous generator function is run as `async_source` does.
+        An asynchronous generator function is run as `async_source` does. A `Source`, which has
+        partitions and positions, is read by all workers, each its share of the partitions, and
+        can be resumed: see `docs/sources_and_sinks.md`.
 
         `build(capability, info)` is called once on each worker and returns the logic,
         which is called once, and again whenever it returns True or `info` was asked
         for it: at once (`activate`), after a time (`activate_after`) or by another
         thread (`thread_activator`). The stream ends when the capability is dropped.
+
+        Parameters
+        ----------
+        epoch_s : float
+            Of a `Source` outside of `ps.run`, which has epochs of its own: how many seconds each
+            worker stays at an epoch of which it has sent something.
+
+        Raises
+        ------
+        BuildError
+            For a `Source` in a scope of other times than epochs.
+        SourceError
+            For partitions or batches that are none, while it runs as well; `PartitionLostError`
+            if a snapshot has a position in a partition that is gone.
 
         >>> import pointstamp as ps
         >>> def build(capability, info):
@@ -329,6 +351,11 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         >>> ps.testing.collect(lambda scope: scope.source(build))
         [(0, 0), (1, 1), (2, 4)]
         """
+        if isinstance(build, Source):
+            # Here and not above: many dataflows have none.
+            from pointstamp.operators.partitioned_source import partitioned_source
+
+            return partitioned_source(self, build, name, epoch_s)
         if is_async(build):
             return self.async_source(build, name=name)
         builder = OperatorBuilder(self, name)

@@ -7,6 +7,7 @@
   that speak `pointstamp.progress.operate.Operate` themselves (another runtime's scopes).
 - `check_timestamp` looks for values that break a law of a `Timestamp`.
 - `check_communicator` is the conformance suite of a `Communicator`.
+- `check_source` and `check_sink` are those of what brings data in and out.
 
 Random dataflows and planted bugs, which test Pointstamp itself, are in `tests/simulation`.
 """
@@ -19,6 +20,9 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.testing.collect import collect
 
 if TYPE_CHECKING:
+    from pointstamp.testing.check_connectors import ConnectorLawError as ConnectorLawError
+    from pointstamp.testing.check_connectors import check_sink as check_sink
+    from pointstamp.testing.check_connectors import check_source as check_source
     from pointstamp.testing.communicators import check_communicator as check_communicator
     from pointstamp.testing.oracle import LivenessError as LivenessError
     from pointstamp.testing.oracle import Oracle as Oracle
@@ -27,11 +31,14 @@ if TYPE_CHECKING:
     from pointstamp.testing.timestamps import check_timestamp as check_timestamp
 
 _HOMES = {
+    "ConnectorLawError": "pointstamp.testing.check_connectors",
     "LawError": "pointstamp.testing.timestamps",
     "LivenessError": "pointstamp.testing.oracle",
     "Oracle": "pointstamp.testing.oracle",
     "SafetyError": "pointstamp.testing.oracle",
     "check_communicator": "pointstamp.testing.communicators",
+    "check_sink": "pointstamp.testing.check_connectors",
+    "check_source": "pointstamp.testing.check_connectors",
     "check_timestamp": "pointstamp.testing.timestamps",
 }
 

@@ -108,6 +108,7 @@ def sources(scope: ps.Scope) -> None:
     assert_type(texts, ps.Stream[str])
     assert_type(scope.source(ticks), ps.Stream[float])
     assert_type(scope.source(counts), ps.Stream[Any])
+    assert_type(scope.source(ps.FileSource("folder"), epoch_s=2.0), ps.Stream[Any])
     assert_type(scope.empty(), ps.Stream[Any])
     assert_type(scope.log_stream("parks"), ps.Stream[Any])
     (handle, capability), _ = scope.unordered_input()
@@ -265,6 +266,7 @@ def through_programs(texts: ps.Stream[str]) -> None:
     assert_type(texts.command(["grep", "x"], ok=(0, 1)), ps.Stream[Any])
     assert_type(texts.spark(lambda frame: frame), ps.Stream[Any])
     texts.sink(ps.Pipeline(), "Sink", lambda input: None)
+    texts.sink(ps.FileSink("folder"))
 
 
 def watching(worker: ps.Worker, texts: ps.Stream[str]) -> None:

@@ -1,0 +1,146 @@
+"""A source of the files of a folder, on any file system; also one that more files come to.
+
+Each file is a partition, so that files are read by as many workers as there are, and a file
+by one. See `dataflow/connectors.py` for what a source is; nothing here knows a dataflow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pointstamp.errors import FileFormatError, SourceError, UsageError
+from pointstamp.formats.record_files import (
+    Positioned,
+    RecordFile,
+    filesystem_of,
+    format_of,
+)
+
+
+class FileSource:
+    r"""The records of a file, or of all files in a folder and the folders in it; a `Source`.
+
+    Files and folders whose names begin with `.` or `_` are left out. Files must not change once
+    they are there: to be watched for, they are written under another name, such as one with a
+    `.` before it, and renamed.
+
+    Parameters
+    ----------
+    place : str or path
+        Of this machine, or a URI such as `s3://bucket/folder`.
+    format : str, optional
+        "parquet", "arrow" (a file or a stream), "csv" (with a line of names), "tsv" or "json"
+        (an object in each line). The default is what the end of each name says. Text may be
+        compressed: `.gz`, `.zst`, `.bz2`.
+    schema : pyarrow.Schema, optional
+        Which columns to read, and of what types. Without it they are those that are there; of
+        text, as the first block of each file has them.
+    watch_s : float, optional
+        Look for new files every so many seconds, and never end.
+    filesystem : pyarrow.fs.FileSystem or fsspec file system, optional
+        Then `place` is a path there.
+    batch_rows, block_bytes : int
+        How many rows of Parquet, or bytes of text, make a batch at most.
+
+    Raises
+    ------
+    SourceError
+        While it runs, if there is no such place, or if a file cannot be read.
+    PositionError
+        If a file is shorter than it was when a part of it was read.
+
+    Notes
+    -----
+    Guarantees: each record of each file once, in the order of the file, from any position on.
+    Files are read one after the other by each worker, in the order of their names. A position is
+    a number of rows (Parquet), of batches (Arrow) or of bytes (text); to go on at one costs
+    nothing but in compressed text, which is decompressed again. The names of files that are read
+    are kept as long as the files are there.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pointstamp as ps
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "a.csv").write_text("shop,cents\nnorth,30\nsouth,10\n")
+    ...     sales = FileSource(folder)
+    ...     ps.testing.check_source(sales)
+    ...     ps.testing.collect(lambda scope: scope.source(sales))
+    [(0, ('north', 30)), (0, ('south', 10))]
+    """
+
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        schema: pa.Schema | None = None,
+        watch_s: float | None = None,
+        filesystem: Any = None,
+        batch_rows: int = 65_536,
+        block_bytes: int = 1 << 20,
+    ) -> None:
+        for name, number in (("batch_rows", batch_rows), ("block_bytes", block_bytes)):
+            if type(number) is not int or number < 1:
+                raise UsageError(f"{name} is an integer of at least 1; found {number!r}")
+        if format is not None:
+            format_of("", format)
+        self._place = os.fspath(place)
+        self._filesystem, self._path = filesystem_of(self._place, filesystem)
+        self._format = format
+        self._schema = schema
+        self._batch_rows, self._block_bytes = batch_rows, block_bytes
+        self.discover_s = watch_s
+        self.at_once = 1
+        self.ends_for_good = True
+
+    def partitions(self) -> Sequence[str]:
+        """The files by their paths below the folder; of a single file, its name."""
+        info = self._info()
+        if info.type == fs.FileType.File:
+            return [info.base_name]
+        selector = fs.FileSelector(self._path, recursive=True)
+        root = len(info.path.rstrip("/")) + 1
+        try:
+            found = self._filesystem.get_file_info(selector)
+        except OSError as error:
+            raise SourceError(f"{self._place}: cannot be listed: {error}") from error
+        paths = [each.path[root:] for each in found if each.type == fs.FileType.File]
+        return sorted(path for path in paths if not _is_hidden(path))
+
+    def open(self, partition: str, position: int | None) -> Positioned:
+        """The batches of a file after a position; see `Source`."""
+        is_file = self._info().type == fs.FileType.File
+        path = self._path if is_file else f"{self._path.rstrip('/')}/{partition}"
+        if is_file and partition != os.path.basename(self._path):  # noqa: PTH119  (of any file system)
+            raise FileFormatError(f"{self._place}: is a file, and has no {partition!r} in it")
+        file = RecordFile(
+            self._filesystem,
+            path,
+            format_of(path, self._format),
+            self._schema,
+            self._batch_rows,
+            self._block_bytes,
+        )
+        return file.read(position)
+
+    def _info(self) -> fs.FileInfo:
+        try:
+            info: fs.FileInfo = self._filesystem.get_file_info(self._path)
+        except OSError as error:
+            raise SourceError(f"{self._place}: cannot be looked at: {error}") from error
+        if info.type == fs.FileType.NotFound:
+            raise SourceError(f"{self._place}: there is no such file or folder")
+        return info
+
+    def __repr__(self) -> str:
+        return f"FileSource({self._place!r})"
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part.startswith((".", "_")) for part in path.split("/"))

@@ -1,0 +1,358 @@
+"""Files of records, read from a position in them: Parquet, Arrow, CSV and lines of JSON.
+
+A position is how far a file was read: rows of Parquet, batches of Arrow, bytes of text (of what a
+compressed file holds). So nothing of what comes before has to be parsed again. Text is read in
+blocks that end with a line; columns and types are those of the first block, or of a schema.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.json as pajson
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from pointstamp.errors import ColumnError, FileFormatError, PositionError, SchemaError
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+NAMES = ("parquet", "arrow", "csv", "tsv", "json")
+_MAGIC = b"ARROW1"
+
+Positioned = Iterator[tuple[pa.RecordBatch, int]]
+"""Batches, each with the position after it."""
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """A file of records, and how to read it.
+
+    Attributes
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+    path : str
+    format : str
+        One of `NAMES`.
+    schema : pyarrow.Schema, optional
+        Which columns to read, and of what types; without it, those that are there.
+    batch_rows : int
+        How many rows of Parquet make a batch at most.
+    block_bytes : int
+        How many bytes of text are read at a time, at most; a longer line is read as a whole.
+    """
+
+    filesystem: fs.FileSystem
+    path: str
+    format: str
+    schema: pa.Schema | None = None
+    batch_rows: int = 65_536
+    block_bytes: int = 1 << 20
+
+    def read(self, position: int | None) -> Positioned:
+        """What comes after `position`; None is the beginning.
+
+        Raises
+        ------
+        PositionError
+            If the file ends before it.
+        FileFormatError
+            If it is not what it should be, or cannot be read.
+        SchemaError, ColumnError
+            If it does not have the columns of the schema.
+        """
+        if position is not None and (type(position) is not int or position < 0):
+            raise PositionError(
+                f"{self.path}: a position is an integer of at least 0; found {position!r}"
+            )
+        read = {"parquet": self._parquet, "arrow": self._arrow, "json": self._json}.get(
+            self.format, self._csv
+        )
+        try:
+            for batch, after in read(position or 0):
+                yield self._chosen(batch), after
+        except FileNotFoundError as error:
+            raise FileFormatError(f"{self.path}: there is no such file") from error
+        except (pa.ArrowException, OSError) as error:
+            raise FileFormatError(f"{self.path}: {str(error).splitlines()[0]}") from error
+
+    def _parquet(self, position: int) -> Positioned:
+        with (
+            self.filesystem.open_input_file(self.path) as raw,
+            pq.ParquetFile(raw) as file,
+        ):
+            metadata = file.metadata
+            self._check_there(position, metadata.num_rows, "rows")
+            end = 0
+            for group in range(metadata.num_row_groups):
+                begin, end = end, end + metadata.row_group(group).num_rows
+                if end <= position:
+                    continue
+                after = begin
+                for batch in file.iter_batches(self.batch_rows, row_groups=[group]):
+                    before, after = after, after + batch.num_rows
+                    if after > position:
+                        yield batch.slice(max(0, position - before)), after
+
+    def _arrow(self, position: int) -> Positioned:
+        with self.filesystem.open_input_file(self.path) as raw:
+            is_file = raw.read(len(_MAGIC)) == _MAGIC
+            raw.seek(0)
+            if is_file:
+                with pa.ipc.open_file(raw) as file:
+                    self._check_there(position, file.num_record_batches, "batches")
+                    for number in range(position, file.num_record_batches):
+                        yield file.get_batch(number), number + 1
+                return
+            after = 0
+            with pa.ipc.open_stream(raw) as stream:
+                for after, batch in enumerate(stream, 1):
+                    if after > position:
+                        yield batch, after
+            self._check_there(position, after, "batches")
+
+    def _csv(self, position: int) -> Positioned:
+        delimiter = "\t" if self.format == "tsv" else ","
+        parse = pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+
+        def table(data: bytes, names: list[str] | None, schema: pa.Schema | None) -> pa.Table:
+            types = {} if schema is None else {field.name: field.type for field in schema}
+            return pacsv.read_csv(
+                BytesIO(data),
+                pacsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+                parse,
+                pacsv.ConvertOptions(column_types=types),
+            )
+
+        with self._bytes() as text:
+            header = _line_end(first := text.peek(), 0)
+            if not first:
+                self._check_there(position, 0, "bytes")
+                return
+            names = table(first[:header], None, None).column_names
+            found = table(first[header:], names, None).schema if first[header:] else None
+            schema = self._typed(names, found)
+            text.skip(max(position, header))
+            yield from self._blocks(text, lambda data: table(data, names, schema))
+
+    def _json(self, position: int) -> Positioned:
+        def table(data: bytes, schema: pa.Schema | None) -> pa.Table:
+            # A column that a schema does not have is as good as one that is not asked for.
+            unexpected: Literal["infer", "ignore", "error"]
+            unexpected = "infer" if schema is None else "ignore" if self.schema else "error"
+            return pajson.read_json(
+                BytesIO(data),
+                pajson.ReadOptions(use_threads=False, block_size=len(data) + 1),
+                pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+            )
+
+        with self._bytes() as text:
+            first = text.peek()
+            if not first.strip():
+                self._check_there(position, len(first), "bytes")
+                return
+            schema = self.schema if self.schema is not None else table(first, None).schema
+            text.skip(position)
+            yield from self._blocks(text, lambda data: table(data, schema))
+
+    def _blocks(self, text: _TextBlocks, table: Callable[[bytes], pa.Table]) -> Positioned:
+        while block := text.next():
+            begin = text.position - len(block)
+            if not block.strip():
+                continue
+            try:
+                found = table(block)
+            except pa.ArrowException as error:
+                raise FileFormatError(
+                    f"{self.path}, bytes {begin} to {text.position}: "
+                    f"{str(error).splitlines()[0]}"
+                    + ("" if self.schema else "; if types differ within a file, give schema=")
+                ) from error
+            for batch in found.combine_chunks().to_batches():
+                yield batch, text.position  # one chunk is one batch
+
+    def _typed(self, names: list[str], found: pa.Schema | None) -> pa.Schema | None:
+        """The types of the columns of a file of CSV: those that are given, or were found."""
+        if self.schema is None:
+            return found
+        self._check_columns(names)
+        return self.schema
+
+    def _check_columns(self, names: list[str]) -> None:
+        assert self.schema is not None
+        missing = [name for name in self.schema.names if name not in names]
+        if missing:
+            raise ColumnError(f"{self.path}: has no columns {missing}; it has {names}")
+
+    def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.schema is None or batch.schema == self.schema:
+            return batch
+        self._check_columns(batch.schema.names)
+        try:
+            columns = [batch.column(field.name).cast(field.type) for field in self.schema]
+        except pa.ArrowException as error:
+            raise SchemaError(f"{self.path}: {str(error).splitlines()[0]}") from error
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    @contextlib.contextmanager
+    def _bytes(self) -> Iterator[_TextBlocks]:
+        compression = next(
+            (kind for end, kind in COMPRESSIONS.items() if self.path.endswith(end)), None
+        )
+        if compression is None:
+            with self.filesystem.open_input_file(self.path) as file:
+                yield _TextBlocks(self, file, is_seekable=True)
+        else:
+            with self.filesystem.open_input_stream(self.path, compression=compression) as stream:
+                yield _TextBlocks(self, stream, is_seekable=False)
+
+    def _check_there(self, position: int, end: int, what: str) -> None:
+        if position > end:
+            raise PositionError(
+                f"{self.path}: it was read up to {position} {what}, and has {end} now: files must "
+                "not be cut short or replaced by others of the same name"
+            )
+
+
+class _TextBlocks:
+    """The bytes of a file of text, in blocks that end with a line."""
+
+    def __init__(self, file: RecordFile, stream: Any, *, is_seekable: bool) -> None:
+        self._file = file
+        self._stream = stream
+        self._is_seekable = is_seekable
+        self._rest = b""
+        self._has_ended = False
+        self.position = 0
+        """Of what comes next."""
+
+    def peek(self) -> bytes:
+        """The first block, which comes again."""
+        block = self._cut()
+        self._rest = block + self._rest
+        return block
+
+    def next(self) -> bytes:
+        """The next block; empty at the end."""
+        block = self._cut()
+        self.position += len(block)
+        return block
+
+    def skip(self, position: int) -> None:
+        """Go on with what comes after `position`."""
+        n_here = len(self._rest)
+        if position <= n_here:
+            self._rest = self._rest[position:]
+        elif self._is_seekable:
+            self._file._check_there(position, self._stream.size(), "bytes")
+            self._stream.seek(position)
+            self._rest, self._has_ended = b"", False
+        else:
+            self._rest = b""
+            while n_here < position:
+                found = self._stream.read(min(self._file.block_bytes, position - n_here))
+                if not found:
+                    self._file._check_there(position, n_here, "bytes")
+                n_here += len(found)
+        self.position = position
+
+    def _cut(self) -> bytes:
+        """The whole lines of the next block, or a longer line; at the end, what is left."""
+        n_bytes, data, end = self._file.block_bytes, self._rest, 0
+        while True:
+            if len(data) < n_bytes and not self._has_ended:
+                more = self._stream.read(n_bytes - len(data))
+                self._has_ended = not more
+                data += more
+                continue
+            end = len(data) if self._has_ended and len(data) <= n_bytes else 0
+            end = end or _last_line_end(data[:n_bytes], is_quoted=self._file.format != "json")
+            if end or (self._has_ended and len(data) <= n_bytes):
+                break
+            n_bytes *= 2
+        end = end or len(data)
+        self._rest = data[end:]
+        return data[:end]
+
+
+def _last_line_end(data: bytes, *, is_quoted: bool) -> int:
+    r"""Behind the last line of `data` that is whole; 0 if none is. Quoted values may have lines.
+
+    >>> _last_line_end(b'a,b\n1,"x\n', is_quoted=True)
+    4
+    """
+    end = data.rfind(b"\n") + 1
+    while is_quoted and end and data.count(b'"', 0, end) % 2:
+        end = data.rfind(b"\n", 0, end - 1) + 1
+    return end
+
+
+def _line_end(data: bytes, begin: int) -> int:
+    """Behind the first line of `data` that is whole, or its end."""
+    end = begin
+    while end := data.find(b"\n", end) + 1:
+        if data.count(b'"', begin, end) % 2 == 0:
+            return end
+    return len(data)
+
+
+def format_of(path: str, given: str | None = None) -> str:
+    """The format of a file, by its name or as it is given.
+
+    Raises
+    ------
+    FileFormatError
+        If neither says it.
+
+    >>> format_of("a/b.csv.gz"), format_of("b", "json")
+    ('csv', 'json')
+    """
+    if given is not None:
+        if given not in NAMES:
+            raise FileFormatError(f"format={given!r} is none of {', '.join(NAMES)}")
+        return given
+    name = path
+    for end in COMPRESSIONS:
+        name = name.removesuffix(end)
+    found = FORMATS.get(name[name.rfind(".") :] if "." in name else "")
+    if found is None:
+        raise FileFormatError(
+            f"{path}: a file of records ends with {', '.join(FORMATS)}, and .gz, .zst or .bz2 "
+            "behind it for text; or say which it is with format="
+        )
+    return found
+
+
+def filesystem_of(place: str, filesystem: Any = None) -> tuple[fs.FileSystem, str]:
+    """The file system of a place, and the path there.
+
+    Parameters
+    ----------
+    place : str
+        A path, or a URI such as `s3://bucket/folder`.
+    filesystem : pyarrow.fs.FileSystem or fsspec file system, optional
+        Then `place` is a path there.
+    """
+    if filesystem is None:
+        if "://" in place:
+            return fs.FileSystem.from_uri(place)
+        return fs.LocalFileSystem(), place
+    if not isinstance(filesystem, fs.FileSystem):
+        handler: Any = fs.FSSpecHandler  # of which the stubs believe that it is abstract
+        filesystem = fs.PyFileSystem(handler(filesystem))
+    return filesystem, place

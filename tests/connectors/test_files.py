@@ -1,0 +1,276 @@
+"""Files as a source, from every position of every format; files as a sink."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+import pointstamp as ps
+from pointstamp.checkpoint import Checkpoint
+from pointstamp.errors import (
+    CheckpointWarning,
+    ColumnError,
+    FileFormatError,
+    PositionError,
+    SinkError,
+    SourceError,
+    UsageError,
+    WorkerError,
+)
+from pointstamp.formats.file_sink import FileSink
+from pointstamp.formats.file_source import FileSource
+from pointstamp.testing import check_sink, check_source
+from tests.checkpoint.bucket import Bucket
+
+TABLE = pa.table(
+    {
+        "n": pa.array(range(200), pa.int64()),
+        "text": [f'"{n}",\nnext line' if n % 7 == 0 else f"text {n}" for n in range(200)],
+    }
+)
+
+
+def as_csv(path: Path) -> None:
+    pacsv.write_csv(TABLE, path)
+
+
+def as_json(path: Path) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in TABLE.to_pylist()))
+
+
+def compressed(write: Callable[[Path], None]) -> Callable[[Path], None]:
+    def write_compressed(path: Path) -> None:
+        write(path)
+        path.write_bytes(gzip.compress(path.read_bytes()))
+
+    return write_compressed
+
+
+def as_arrow_file(path: Path) -> None:
+    with pa.ipc.new_file(path, TABLE.schema) as file:
+        file.write_table(TABLE, max_chunksize=30)
+
+
+def as_arrow_stream(path: Path) -> None:
+    with pa.ipc.new_stream(path, TABLE.schema) as file:
+        file.write_table(TABLE, max_chunksize=30)
+
+
+FORMS = [
+    pytest.param("a.parquet", lambda path: pq.write_table(TABLE, path, 70), id="parquet"),
+    pytest.param("a.arrow", as_arrow_file, id="arrow"),
+    pytest.param("a.arrow", as_arrow_stream, id="arrow stream"),
+    pytest.param("a.csv", as_csv, id="csv"),
+    pytest.param("a.csv.gz", compressed(as_csv), id="csv.gz"),
+    pytest.param("a.jsonl", as_json, id="json"),
+    pytest.param("a.jsonl.gz", compressed(as_json), id="json.gz"),
+]
+
+
+def small(place: Path, **options: Any) -> FileSource:
+    """A source of many small batches."""
+    return FileSource(place, batch_rows=30, block_bytes=300, **options)
+
+
+def read(source: FileSource, partition: str, position: Any = None) -> list[Any]:
+    return [r for batch, _ in source.open(partition, position) for r in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(("name", "write"), FORMS)
+def test_a_file_of_every_form_is_read_from_every_position(
+    tmp_path: Path, name: str, write: Callable[[Path], None]
+) -> None:
+    write(tmp_path / name)
+    source = small(tmp_path)
+    assert read(source, name) == TABLE.to_pylist()
+    assert len(list(source.open(name, None))) > 5
+    check_source(source, n_batches=100, n_positions=100)
+    check_source(small(tmp_path / name))
+    assert read(FileSource(tmp_path, schema=pa.schema([("n", pa.int32())])), name) == [
+        {"n": n} for n in range(200)
+    ]
+
+
+@pytest.mark.parametrize(("name", "write"), FORMS)
+def test_a_file_that_was_cut_short_does_not_fit_its_position(
+    tmp_path: Path, name: str, write: Callable[[Path], None]
+) -> None:
+    write(tmp_path / name)
+    with pytest.raises(PositionError, match=r"it was read up to 1000000 .*, and has \d+ now"):
+        read(small(tmp_path), name, 1_000_000)
+    with pytest.raises(PositionError, match="an integer of at least 0; found 'x'"):
+        read(small(tmp_path), name, "x")
+
+
+def test_a_line_that_is_longer_than_a_block_is_read_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text\n" + "x" * 5_000 + "\nb\n\nlast without an end")
+    source = FileSource(tmp_path, block_bytes=10)
+    assert [len(record["text"]) for record in read(source, "a.csv")] == [5_000, 1, 19]
+    check_source(source, n_positions=100)
+
+
+def test_files_that_are_empty_or_have_a_header_alone_have_no_records(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("")
+    (tmp_path / "b.csv").write_text("n\n")
+    (tmp_path / "c.jsonl").write_text("\n")
+    source = FileSource(tmp_path)
+    assert [read(source, name) for name in source.partitions()] == [[], [], []]
+
+
+def test_a_folder_is_read_with_those_in_it_but_not_what_is_hidden(tmp_path: Path) -> None:
+    for name in ("b/c/1.csv", "a.csv", ".staged/2.csv", "_SUCCESS", "b/.3.csv.tmp"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("n\n1\n")
+    assert FileSource(tmp_path).partitions() == ["a.csv", "b/c/1.csv"]
+
+
+def test_what_is_no_source_of_files_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="nowhere: there is no such file or folder"):
+        FileSource(tmp_path / "nowhere").partitions()
+    (tmp_path / "a.txt").write_text("?")
+    with pytest.raises(FileFormatError, match=r"a\.txt: a file of records ends with \.parquet"):
+        read(FileSource(tmp_path), "a.txt")
+    with pytest.raises(FileFormatError, match=r"a\.txt: .*JSON parse error"):
+        read(FileSource(tmp_path, format="json"), "a.txt")
+    with pytest.raises(FileFormatError, match="format='xml' is none of parquet"):
+        FileSource(tmp_path, format="xml")
+    with pytest.raises(UsageError, match="block_bytes is an integer of at least 1; found 0"):
+        FileSource(tmp_path, block_bytes=0)
+    (tmp_path / "b.csv").write_text("n\n" + "1\n" * 10 + "one\n")
+    with pytest.raises(FileFormatError, match=r"bytes \d+ to \d+: .*give schema="):
+        read(FileSource(tmp_path, block_bytes=8), "b.csv")
+    with pytest.raises(ColumnError, match=r"has no columns \['m'\]; it has \['n'\]"):
+        read(FileSource(tmp_path, schema=pa.schema([("m", pa.int64())])), "b.csv")
+
+
+def test_a_source_of_an_object_store(tmp_path: Path) -> None:
+    bucket = Bucket()
+    filesystem = fs.PyFileSystem(bucket)
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    bucket.objects["bucket/in/a.parquet"] = (tmp_path / "a.parquet").read_bytes()
+    local = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    assert read(FileSource("", filesystem=local), "a.parquet") == TABLE.to_pylist()
+    assert read(FileSource("bucket/in", filesystem=filesystem), "a.parquet") == TABLE.to_pylist()
+
+
+READ = {
+    "parquet": pq.read_table,
+    "arrow": lambda path: pa.ipc.open_file(path).read_all(),
+    "csv": pacsv.read_csv,
+    "json": lambda path: pa.Table.from_pylist(
+        [json.loads(line) for line in path.read_text().splitlines()]
+    ),
+}
+
+
+@pytest.mark.parametrize("form", READ)
+def test_files_of_every_form_keep_the_laws_of_a_transactional_sink(
+    tmp_path: Path, form: str
+) -> None:
+    def seen() -> list[Any]:
+        return [
+            record
+            for path in sorted((tmp_path / "out").glob("part-*"))
+            for record in READ[form](path).to_pylist()
+        ]
+
+    batches = TABLE.to_batches(max_chunksize=50)
+    check_sink(FileSink(tmp_path / "out", format=form), batches, seen)
+    records = [[(1, "a"), {"text": "b", "n": 2}], [(3, "c")]]
+    for path in (tmp_path / "out").glob("part-*"):
+        path.unlink()
+    check_sink(FileSink(tmp_path / "out", format=form, schema=TABLE.schema), records, seen)
+
+
+def test_a_sink_refuses_what_does_not_fit(tmp_path: Path) -> None:
+    def written(batch: Any, **options: Any) -> None:
+        def main(worker: Any) -> None:
+            with worker.dataflow() as scope:
+                scope.batches_to_stream([batch]).sink(FileSink(tmp_path / "out", **options))
+
+        ps.execute(main)
+
+    with pytest.raises(WorkerError, match=r"records such as \(1, 'a'\).*: give schema="):
+        written([(1, "a")])
+    with pytest.raises(WorkerError, match=r"a record has the columns \['n', 'text'\]; found \(1,"):
+        written([(1,)], schema=TABLE.schema)
+    with pytest.raises(WorkerError, match=r"FileSink\(.*have columns m, and the schema of"):
+        written(pa.RecordBatch.from_pydict({"m": [1]}), schema=TABLE.schema)
+    with pytest.raises(FileFormatError, match="format='xml' is none of parquet"):
+        FileSink(tmp_path, format="xml")
+    assert list((tmp_path / "out").glob("part-*")) == []
+    assert list((tmp_path / "out" / ".staged").iterdir()) == []
+    written([(1, "a")], schema=TABLE.schema)
+    with pytest.raises(WorkerError, match="has 1 files of an earlier run, such as part-0") as e:
+        written([(1, "a")], schema=TABLE.schema)
+    assert isinstance(e.value.__cause__, SinkError)
+
+
+def test_a_file_that_was_taken_away_after_its_commit_is_warned_of(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path)
+    with pytest.warns(CheckpointWarning, match=r"part-1\.parquet is neither prepared nor there"):
+        sink.commit([{"staged": "gone", "file": "part-1.parquet"}])
+
+
+def test_a_watched_folder_is_read_as_files_come_and_files_that_went_are_forgotten(
+    tmp_path: Path,
+) -> None:
+    seen: list[Any] = []
+    source = small(tmp_path, watch_s=0.001)
+
+    def end_after(n: int) -> Callable[[Any], None]:
+        def note(record: Any) -> None:
+            seen.append(record[0])
+            name = f"{len(seen)}.csv"
+            if len(seen) < n and not (tmp_path / name).exists():
+                (tmp_path / f".{name}").write_text(f"n\n{len(seen)}\n")
+                (tmp_path / f".{name}").rename(tmp_path / name)
+            if len(seen) == n:
+                raise StopIteration  # a watched folder does not end
+
+        return note
+
+    def flow(n: int) -> Callable[[Any], None]:
+        return lambda scope: scope.source(source).inspect(end_after(n))
+
+    (tmp_path / "0.csv").write_text("n\n0\n")
+    with pytest.raises(WorkerError, match="StopIteration"):
+        ps.execute(lambda worker: _built(worker, flow(5)))
+    assert seen == [0, 1, 2, 3, 4]
+
+
+def _built(worker: Any, build: Callable[[Any], None]) -> None:
+    with worker.dataflow() as scope:
+        build(scope)
+
+
+def test_a_run_with_files_goes_on_with_new_files(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+
+    def flow(scope: Any) -> None:
+        numbers = scope.source(small(tmp_path / "in"))
+        numbers.sink(FileSink(tmp_path / "out"))
+
+    checkpoint = tmp_path / "checkpoint"
+    for name, workers in (("a", 2), ("b", 1), ("c", 3)):
+        as_csv(tmp_path / "in" / f"{name}.csv")
+        # Processes, which the flow travels to, are as good as threads.
+        ps.run(flow, workers, threads=workers != 2, checkpoint=checkpoint)
+        (tmp_path / "in" / f"{name}.csv").unlink()  # which was read to its end
+        n_rows = [pq.read_table(path).num_rows for path in (tmp_path / "out").glob("part-*")]
+        assert sum(n_rows) == TABLE.num_rows * "abc".index(name) + TABLE.num_rows
+    latest = Checkpoint(checkpoint).latest()
+    assert latest is not None
+    as_csv(tmp_path / "in" / "a.csv")  # the name is that of another file now
+    ps.run(flow, checkpoint=checkpoint)
+    n_rows = [pq.read_table(path).num_rows for path in (tmp_path / "out").glob("part-*")]
+    assert sum(n_rows) == 4 * TABLE.num_rows
