@@ -29,7 +29,7 @@ What is measured, with what it is compared with, and where we lose. Every figure
 comes from the files in [`benchmarks/results/`](../benchmarks/results), which one command writes:
 
 ```console
-$ make bench                      # an hour on two cores     
+$ make bench                      # an hour on two cores
 $ make bench-spark                # and what takes long: services, and large graphs on Spark
 $ python -m benchmarks --list         # which benchmarks there are
 $ python -m benchmarks triangles      # one of them

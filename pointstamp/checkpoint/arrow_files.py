@@ -73,7 +73,7 @@ class EncodedBatches:
 
     def _parts(self) -> Iterator[tuple[Buffer, int]]:
         """What is written, with how many rows begin with it."""
-        written = _Written()
+        written = _PythonFile()
         remaining = iter(_of_one_dictionary(self._batches))
         first = next(remaining, None)
         schema = pa.schema([]) if first is None else first.schema
@@ -85,7 +85,7 @@ class EncodedBatches:
         yield from written.taken(0)
 
 
-class _Written(io.RawIOBase):
+class _PythonFile(io.RawIOBase):
     """What Arrow writes, until it is taken."""
 
     def __init__(self) -> None:
