@@ -516,8 +516,8 @@ SOURCE_MUTANTS = [
         ),
         (
             "Pruning removes what the snapshot has not.",
-            "attempts = self._attempts(input, epoch) if epoch > upto else ()",
-            "attempts = self._attempts(input, epoch) if epoch > upto + 1 else ()",
+            'record, attempts = of_input.get(epoch, ("", ()))\n',
+            'record, attempts = of_input.get(epoch if epoch > upto + 1 else -1, ("", ()))\n',
         ),
         (
             "Records that were lost from the middle of the log are not missed.",
