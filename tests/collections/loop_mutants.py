@@ -137,6 +137,7 @@ LOOP_MUTANTS = [
                 "Batches of several times are merged as of one.",
                 "if part.time != time:",
                 "if part.time is None:",
+                7,
             ),
             (
                 "A merge loses the first record.",
@@ -208,11 +209,13 @@ LOOP_MUTANTS = [
                 "No group is looked at again at a later round.",
                 "return changes, split_by_first(joins, self._depth)",
                 "return changes, []",
+                1,
             ),
             (
                 "A group is looked at again at the last of the later rounds alone.",
                 "return changes, split_by_first(joins, self._depth)",
                 "return changes, split_by_first(joins, self._depth)[-1:]",
+                1,
             ),
         ],
     ),
@@ -235,6 +238,7 @@ LOOP_MUTANTS = [
                 "Pairs are there from the time of the change on.",
                 "found[tuple(map(max, time, own))].append([*words, row[-1] * other[-1]])",
                 "found[time].append([*words, row[-1] * other[-1]])",
+                3,
             ),
             (
                 "Times are compared as they are sorted.",
@@ -250,6 +254,7 @@ LOOP_MUTANTS = [
                 "The last record of a group is its first.",
                 "if diff > 0 and (greatest or key not in firsts):",
                 "if diff > 0 and key not in firsts:",
+                1,
             ),
             (
                 "The record that left is not taken back.",

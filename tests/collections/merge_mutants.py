@@ -110,6 +110,7 @@ MERGE_MUTANTS = [
                 "Fuel is spent twice.",
                 "        self._owed = 0\n        is_complete = False",
                 "        is_complete = False",
+                1,
             ),
             (
                 "A merge that is no longer small loses the first record.",
@@ -120,6 +121,7 @@ MERGE_MUTANTS = [
                 "Runs are read that are of before the merge.",
                 "        self._runs_have_fewer(1 if len(rows) else 2, at + 1)\n",
                 "",
+                1,
             ),
             (
                 "What is merged has the time of the older one.",
@@ -130,6 +132,7 @@ MERGE_MUTANTS = [
                 "A batch is in two merges.",
                 "if is_longer or older.is_merging or newer.is_merging:",
                 "if is_longer:",
+                1,
             ),
             (
                 "There is always something to do when idle.",
@@ -151,11 +154,13 @@ MERGE_MUTANTS = [
                 "A merge by pieces keeps diffs of zero.",
                 "i, j, n, most = i + 1, j + 1, n + (total != 0), most - 2",
                 "i, j, n, most = i + 1, j + 1, n + 1, most - 2",
+                1,
             ),
             (
                 "Of what one side alone has left a row is left out between pieces.",
                 "at[:] = i, j, n",
                 "at[:] = i, j + (0 < j < len(right) and i == len(left)), n",
+                1,
             ),
         ],
     ),
@@ -198,6 +203,7 @@ MERGE_MUTANTS = [
                 "A piece ends between updates of one record.",
                 "right.rows, j, most, self._n_words)",
                 "right.rows, j, most, min(r.rows.shape[1] - 1 for r in (left, right)))",
+                1,
             ),
             (
                 "Rows are taken to be of the time of the first piece.",

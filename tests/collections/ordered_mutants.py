@@ -40,11 +40,13 @@ ORDERED_MUTANTS = [
                 "The least value is looked for from the answer before on alone.",
                 "before = self._known[groups] & _is_less(self._starts[groups], starts)",
                 "before = self._known[groups]",
+                7,
             ),
             (
                 "The least value is looked for among what is new alone.",
                 "before = self._known[groups] & _is_less(self._starts[groups], starts)",
                 "before = self._known[groups] & False",
+                12,
             ),
             (
                 "A null that is chosen is a value.",
@@ -67,6 +69,7 @@ ORDERED_MUTANTS = [
                 "A value of fewer than no copies is counted.",
                 "totals[np.diff(ends, prepend=0) > 0] = rows[:, -1]",
                 "totals[np.diff(ends, prepend=0) > 0] = 1",
+                8,
             ),
             (
                 "A quantile goes down too little.",
@@ -84,6 +87,7 @@ ORDERED_MUTANTS = [
                 "A value that is there twice has another behind it at once.",
                 "rows[min(at + (goal + 1 >= passed[at]), len(rows) - 1), -2]",
                 "rows[min(at + 1, len(rows) - 1), -2]",
+                11,
             ),
             (
                 "A quantile that is a value is the one before.",
@@ -155,6 +159,7 @@ ORDERED_MUTANTS = [
                 "Nulls are first where the greatest comes first.",
                 "            begin = place\n",
                 "            begin = place + column.nullable\n",
+                1,
             ),
         ],
     ),
@@ -210,6 +215,7 @@ ORDERED_MUTANTS = [
                 "Of an answer that is not full something is behind it.",
                 "last: Rows = rows[ends[counts >= most] - 1]",
                 "last: Rows = rows[ends[counts > most] - 1]",
+                7,
             ),
         ],
     ),
@@ -244,11 +250,13 @@ ORDERED_MUTANTS = [
                 "What is behind is looked for in the partition behind.",
                 "there = (at >= partitions.begins) & (at < partitions.ends)",
                 "there = (at >= partitions.begins) & (at < len(at))",
+                1,
             ),
             (
                 "A frame begins in the partition before.",
                 "lengths = np.minimum(places - partitions.begins + 1, n_rows)",
                 "lengths = np.minimum(places + 1, n_rows)",
+                1,
             ),
             (
                 "A frame is one record short.",
@@ -294,6 +302,7 @@ ORDERED_MUTANTS = [
                 "A label does not stay below that of the text behind.",
                 "high = self._label_of(behind[0]) if behind else self._most",
                 "high = self._most",
+                1,
             ),
         ],
     ),

@@ -76,6 +76,7 @@ PIECE_MUTANTS = [
                 "Other changes of a key meet what is left of it for the first.",
                 "while not is_rest and end < len(rows) and",
                 "while end < len(rows) and",
+                1,
             ),
             (
                 "The record that ends a piece begins the next one, too.",

@@ -98,6 +98,7 @@ POLICY_MUTANTS = [
                 "A record that was there comes again.",
                 "return self._once(n_before)",
                 "return self._once(0)",
+                3,
             ),
         ],
     ),

@@ -72,12 +72,14 @@ RECORD_MUTANTS = [
                 "One predicate is enough.",
                 "all(true(record) for true in predicates) for record",
                 "any(true(record) for true in predicates) for record",
+                1,
             ),
             (
                 "What a function makes comes once, however often its record does.",
                 "((made, diff) for record, diff in pairs for made in function(record))",
                 "((made, diff and (1 if diff > 0 else -1)) for record, diff in pairs "
                 "for made in function(record))",
+                1,
             ),
         ],
     ),

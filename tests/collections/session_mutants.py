@@ -119,21 +119,25 @@ SESSION_MUTANTS = [
                 "A late deletion takes something away.",
                 "left = _added([before, goes[~is_late]])",
                 "left = _added([before, goes])",
+                11,
             ),
             (
                 "A deletion is late that is of an open session.",
                 "self._are_over(self._alone(goes)) & ~_are_among(goes, before)",
                 "self._are_over(self._alone(goes))",
+                1,
             ),
             (
                 "What a deletion leaves and is over is no result.",
                 "found += [of_before, parted, form.given",
                 "found += [of_before, form.given",
+                1,
             ),
             (
                 "What a deletion leaves and is over stays open.",
                 "after = _added([left[~over], comes])",
                 "after = _added([left, comes])",
+                1,
             ),
             (
                 "What is deleted before it comes is forgotten.",
@@ -149,6 +153,7 @@ SESSION_MUTANTS = [
                 "What was over when it was made is not marked.",
                 "parted[:, -2] = CLOSES",
                 "pass",
+                3,
             ),
             (
                 "Records of a session that closed are kept.",
@@ -195,6 +200,7 @@ SESSION_MUTANTS = [
                 "A session of a snapshot never closes.",
                 "self._await(rows, self._form.bounds(rows)[1])",
                 "pass",
+                5,
             ),
         ],
     ),

@@ -74,6 +74,7 @@ SHARED_MUTANTS = [
                 "Records of fewer columns count as often as those that they are of.",
                 "relation.collection.select(*columns).distinct()",
                 "relation.collection.select(*columns)",
+                3,
             ),
             (
                 "A null is equal to a null.",
@@ -95,6 +96,7 @@ SHARED_MUTANTS = [
                 "In a loop vertices that are to differ may be the same.",
                 "if variable not in known:",
                 "if False:",
+                1,
             ),
         ],
     ),
@@ -123,6 +125,7 @@ SHARED_MUTANTS = [
                 "Values that one relation proposes are those of all.",
                 "rows = weigh(rows, reads(side), np.array([*key, value], np.int32), False)",
                 "rows = rows.copy()",
+                2,
             ),
             (
                 "Only the first pieces of what is looked up go on.",
@@ -140,6 +143,7 @@ SHARED_MUTANTS = [
                 "self._activate()\n            return n",
                 "self._activate(), [reader.finish(held.time) for reader in readers]\n"
                 "            return n",
+                2,
             ),
         ],
     ),

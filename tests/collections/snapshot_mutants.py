@@ -81,6 +81,7 @@ SNAPSHOT_MUTANTS = [
                 "        self._new, self._n_new, self._n_most = {}, 0, FEW\n"
                 "        self._levels = []",
                 "        self._new, self._n_new, self._n_most = {}, 0, FEW",
+                11,
             ),
             (
                 "What cancels is taken to be alive.",
@@ -122,7 +123,7 @@ SNAPSHOT_MUTANTS = [
         "collections.group_answers",
         by_lives,
         [
-            ("Answers are not new.", 'log.add("answers", changes)', "pass", 23),
+            ("Answers are not new.", 'log.add("answers", changes)', "pass", 5),
         ],
     ),
     *_of(
@@ -147,6 +148,7 @@ SNAPSHOT_MUTANTS = [
                 "What is new in a loop is without rounds.",
                 "with_time(rows, (0, *time[1:]))",
                 "with_time(rows, (0,) * self.depth)",
+                12,
             ),
         ],
     ),

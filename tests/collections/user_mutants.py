@@ -120,6 +120,7 @@ USER_MUTANTS = [
                 "What a function of batches gives is of other groups.",
                 "np.repeat(keys, lengths, axis=0)",
                 "np.repeat(keys[::-1], lengths, axis=0)",
+                4,
             ),
         ],
     ),

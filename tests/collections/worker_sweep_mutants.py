@@ -68,6 +68,7 @@ WORKER_SWEEP_MUTANTS = [
                 "What operators of a worker keep is forgotten.",
                 "found += holding()",
                 "found += holding()[:0]",
+                2,
             ),
         ],
     ),
