@@ -22,12 +22,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 NOW = {"availableNow": True}
 
 LIMIT = 4 << 20
-ROWS = 10 * LIMIT // 16
+ROWS = 20 * LIMIT // 16
 """Of two integers each."""
 
-AT_WORK = 32 * PREFERRED_RECORDS * 16
+AT_WORK = 48 * PREFERRED_RECORDS * 16
 """32 MiB for what is at work: batches of 65,536 rows, of two partitions at a time, as each has come
-from Spark's task, with a column of diffs, as it is written to the checkpoint, and as it is read."""
+from Spark's task, with a column of diffs, as it is written to the checkpoint, and as it is read.
+And 16 for libraries: a worker is a fork, to which a page counts when it first looks at it."""
 
 
 def written(folder: Path, number: int, numbers: Any) -> None:
@@ -85,8 +86,10 @@ def test_a_stream_goes_on_when_a_worker_is_killed_between_its_batches(
     assert sorted(row.n for row in found) == [0, 1, 2]
 
 
-def test_a_batch_of_a_stream_ten_times_the_limit_waits_on_disk(spark: Any, tmp_path: Path) -> None:
-    """One batch of 40 MiB, of two partitions; and a collection that has as much in ten epochs."""
+def test_a_batch_of_a_stream_twenty_times_the_limit_waits_on_disk(
+    spark: Any, tmp_path: Path
+) -> None:
+    """One batch of 80 MiB, of two partitions; and a collection of as much in twenty epochs."""
 
     def build(scope: Any, numbers: Any, rows: Any) -> Any:
         (tmp_path / "worker").write_text(str(os.getpid()))
@@ -129,8 +132,8 @@ def test_a_batch_of_a_stream_ten_times_the_limit_waits_on_disk(spark: Any, tmp_p
         assert sum(found["n"].to_pylist()) == 2 * ROWS
         assert sum(found["x"].to_pylist()) == ROWS * (2 * ROWS - 1)
         assert service.input("numbers").time == 1
-        for start in range(0, ROWS, ROWS // 10):
-            x = pa.array(np.arange(start, start + ROWS // 10))
+        for start in range(0, ROWS, ROWS // 20):
+            x = pa.array(np.arange(start, start + ROWS // 20))
             rows.insert(pa.table({"k": x, "x": x}))
             epoch = service.advance(max_staged_bytes=2 * LIMIT)
         total = ROWS, ROWS * (ROWS - 1) // 2
