@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from pointstamp.communication import processes
+from pointstamp.communication.interpreters import start_interpreter
 
 PR_SET_CHILD_SUBREAPER = 36
 LARGEST_REQUEST = 1 << 16
@@ -107,18 +108,11 @@ class ForkServer:
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST_REQUEST)
         self._conditions = _conditions()
-        program = (
-            f"import sys; sys.path[:] = {[str(path) for path in sys.path]!r}\n"
-            f"from tests.forked_workers import serve\n"
-            f"serve({theirs.fileno()})()"
-        )
-        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # not public
-        self._process = subprocess.Popen(
-            [sys.executable, *flags, "-c", program],
-            stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
+        self._process = start_interpreter(
+            f"from tests.forked_workers import serve\nserve({theirs.fileno()})()",
+            [theirs.fileno()],
             # Threads of a library would not be in the forks.
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            {**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         )
         theirs.close()
         self._requests = ours

@@ -23,7 +23,6 @@ import os
 import queue
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -35,6 +34,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no a
 from pointstamp.communication import segment
 from pointstamp.communication.control import ControlConnection, ControlServer, Handler
 from pointstamp.communication.failure import Failure, death, first_cause, load
+from pointstamp.communication.interpreters import start_interpreter
 from pointstamp.communication.log_forwarding import levels
 from pointstamp.communication.target import Result, Target, check_workers
 from pointstamp.communication.worker_process import RunTarget, TargetFailure, TargetResult
@@ -214,22 +214,12 @@ def _spawn(
 ) -> subprocess.Popen[bytes]:
     peer_fds = {peer: end.fileno() for peer, end in ends.items()}
     program = (
-        f"import sys; sys.path[:] = {[str(path) for path in sys.path]!r}\n"
         f"from pointstamp.communication.worker_process import main\n"
         f"main({index}, {workers}, {control.fileno()}, {peer_fds!r}, {shared_fd}, "
         f"{os.getpid()})"
     )
-    # -W, -O, -X and the like, as multiprocessing hands them on.
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # not public
-    return subprocess.Popen(
-        [sys.executable, *flags, "-c", program],
-        stdin=subprocess.DEVNULL,
-        pass_fds=[
-            control.fileno(),
-            *peer_fds.values(),
-            *([] if shared_fd is None else [shared_fd]),
-        ],
-    )
+    shared = [] if shared_fd is None else [shared_fd]
+    return start_interpreter(program, [control.fileno(), *peer_fds.values(), *shared])
 
 
 def _watch(children: list[_Child], events: _Events) -> None:

@@ -23,7 +23,6 @@ import select
 import socket
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
+from pointstamp.communication.interpreters import start_interpreter
 from pointstamp.communication.segment_sharing import receive_all, send_all
 from pointstamp.communication.tls import Certificates, Stream
 from pointstamp.errors import (
@@ -87,20 +87,13 @@ class RelayProcess:
         self.stream, theirs = socket.socketpair()
         """Has something to be read when the relay could not meet the others; see `error`."""
         program = (
-            f"import sys; sys.path[:] = {[str(path) for path in sys.path]!r}\n"
             f"from pointstamp.communication.relay import main\n"
             f"main({theirs.fileno()}, {listener.fileno()}, {os.getpid()})"
         )
-        # -W, -O, -X and the like, as multiprocessing hands them on.
-        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # not public
         with theirs, contextlib.ExitStack() as on_error:
             on_error.callback(self.stream.close)
             try:
-                self.process = subprocess.Popen(
-                    [sys.executable, *flags, "-c", program],
-                    stdin=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno(), listener.fileno()],
-                )
+                self.process = start_interpreter(program, [theirs.fileno(), listener.fileno()])
             except OSError as error:
                 raise RendezvousError(
                     f"worker {task.index} cannot start the relay of its machine: {error}"
