@@ -6,8 +6,9 @@ up. Times of dataflows are numbers only where they are integers: a frontier of o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -19,7 +20,13 @@ from prometheus_client.core import (
 
 from pointstamp.metrics.meters import LATENCY_BUCKETS_S
 from pointstamp.metrics.program import ProgramSample
-from pointstamp.metrics.samples import DataflowSample, WorkerSample
+from pointstamp.metrics.samples import (
+    DataflowSample,
+    InputSample,
+    OperatorSample,
+    ProbeSample,
+    WorkerSample,
+)
 
 S = 1e-9
 """Seconds of a nanosecond."""
@@ -27,6 +34,7 @@ S = 1e-9
 _BOUNDS = [*(repr(bound) for bound in LATENCY_BUCKETS_S), "+Inf"]
 
 Row = tuple[Sequence[str], float]
+Part = TypeVar("Part", OperatorSample, InputSample, ProbeSample)
 
 
 class ProgramFamilies:
@@ -152,15 +160,10 @@ class ProgramFamilies:
         )
 
     def _of_operators(self) -> Iterator[Metric]:
+        found = self._named(lambda flow: flow.operators)
+
         def rows(name: str, scale: float = 1) -> list[Row]:
-            return [
-                (
-                    [str(worker.index), flow.name, each.name, each.address],
-                    getattr(each, name) * scale,
-                )
-                for worker, flow in self._dataflows()
-                for each in flow.operators
-            ]
+            return [(values, getattr(each, name) * scale) for values, each in found]
 
         labels = ["worker", "dataflow", "operator", "address"]
         yield _counter("operator_activations", "How often it ran.", rows("activations"), labels)
@@ -188,11 +191,7 @@ class ProgramFamilies:
             yield _counter(name, what, rows(attribute), labels)
 
     def _of_inputs(self) -> Iterator[Metric]:
-        found = [
-            ([str(worker.index), flow.name, each.name, each.address], each)
-            for worker, flow in self._dataflows()
-            for each in flow.inputs
-        ]
+        found = self._named(lambda flow: flow.inputs)
         labels = ["worker", "dataflow", "input", "address"]
         yield _gauge(
             "input_epoch",
@@ -208,11 +207,7 @@ class ProgramFamilies:
         )
 
     def _of_probes(self) -> Iterator[Metric]:
-        found = [
-            ([str(worker.index), flow.name, each.name, each.address], each)
-            for worker, flow in self._dataflows()
-            for each in flow.probes
-        ]
+        found = self._named(lambda flow: flow.probes)
         labels = ["worker", "dataflow", "probe", "address"]
         yield _gauge(
             "probe_frontier",
@@ -247,6 +242,16 @@ class ProgramFamilies:
             counts = zip(_BOUNDS, accumulate(each.buckets), strict=True)
             latencies.add_metric(values, list(counts), each.sum_ns * S)
         yield latencies
+
+    def _named(
+        self, of: Callable[[DataflowSample], Sequence[Part]]
+    ) -> list[tuple[list[str], Part]]:
+        """Parts of all dataflows, each behind the values of its labels."""
+        return [
+            ([str(worker.index), flow.name, each.name, each.address], each)
+            for worker, flow in self._dataflows()
+            for each in of(flow)
+        ]
 
     def _dataflows(self) -> Iterator[tuple[WorkerSample, DataflowSample]]:
         for worker in self._sample.workers:
