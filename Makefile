@@ -140,7 +140,7 @@ changelog:
 	@python3 scripts/changelog.py
 
 lock: $(STAMP)
-	$(BIN)/uv pip compile pyproject.toml --extra cli --extra metrics --extra simulate --extra spark --extra java --extra dev --universal --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --extra cli --extra metrics --extra telemetry --extra kafka --extra sql --extra simulate --extra spark --extra java --extra dev --universal --python-version 3.11 \
 		--no-config --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 		--upgrade --custom-compile-command 'make lock' --output-file requirements.lock
 	$(BIN)/uv pip compile scripts/site.in --universal --python-version 3.11 \
