@@ -32,10 +32,10 @@ from hypothesis import HealthCheck, settings
 import pointstamp.kernels
 from pointstamp import build_info
 from pointstamp.checkpoint import descriptor_reserve
-from pointstamp.communication import processes
 from pointstamp.compiled import DIGEST, MODULES
 from pointstamp.errors import OperatorError, WorkerError
-from tests.forked_workers import ForkServer
+from tests import forked_interpreters
+from tests.forked_interpreters import SERVER, ForkingPopen
 from tests.os_processes import children
 
 if TYPE_CHECKING:
@@ -173,9 +173,6 @@ ERRORS = pytest.StashKey[int]()
 """The descriptor of the standard error that no test captures."""
 
 
-WORKERS = ForkServer()
-
-
 class FailuresAtOnce:
     """Shows a failure when it happens: a run that is ended from outside has no summary."""
 
@@ -197,8 +194,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for module in MODULES:
         import_module(module)
     config.stash[ERRORS] = os.dup(2)
-    if sys.platform == "linux":
-        processes._spawn = WORKERS.start
+    has_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    if sys.platform == "linux" and has_tests:
+        subprocess.Popen = ForkingPopen
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
         config.pluginmanager.register(FailuresAtOnce(terminal))
@@ -207,7 +205,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Let go of it."""
     os.close(config.stash[ERRORS])
-    WORKERS.close()
+    subprocess.Popen = forked_interpreters.NEW
+    SERVER.close()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -216,7 +215,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     if item.config.stash.get(FILE, item.path) != item.path:
         _freeze()  # what modules that were tested keep stays, too: strategies, plans, texts
     item.config.stash[FILE] = item.path
-    WORKERS.is_on = item.get_closest_marker("new_interpreters") is None
+    SERVER.is_on = item.get_closest_marker("new_interpreters") is None
     _limit(item)
     return (yield)
 
@@ -316,17 +315,13 @@ def _library_of(thread: threading.Thread) -> str:
 
 def _children() -> dict[int, str]:
     """The processes whose parent is this one, the dead but unburied among them."""
-    return {
-        child.pid: " ".join(child.command) or "ended, not waited for"
-        for child in children()
-        if child.pid != WORKERS.pid
-    }
+    return {child.pid: " ".join(child.command) or "ended, not waited for" for child in children()}
 
 
 def _files() -> dict[tuple[int, str], str]:
     found = {}
     for descriptor in os.listdir("/proc/self/fd"):  # noqa: PTH208  (it is done for every test)
-        if descriptor == str(WORKERS.descriptor):
+        if descriptor == str(SERVER.descriptor):
             continue
         try:
             target = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
@@ -422,7 +417,9 @@ def _settled(before: Held) -> list[str]:
     """What is left over once everything had its time to end."""
     until = time.monotonic() + SETTLE_S
     while True:
-        left = _kept_by_libraries(_held()).beyond(before)
+        held = _held()
+        # Mostly nothing is, and it takes long to ask what libraries keep.
+        left = held.beyond(before) and _kept_by_libraries(held).beyond(before)
         if not left:
             return []
         if time.monotonic() > until:

@@ -9,6 +9,10 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.new_interpreters
+
 HEAVY = {"numba", "llvmlite", "pyarrow", "pyspark", "pandas", "scipy", "typer", "rich", "greenlet"}
 
 EXECUTE = """
