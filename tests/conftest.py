@@ -47,7 +47,11 @@ SETTLE_S = 2.0
 """How long what was told to stop may take until it is gone."""
 
 LIMIT_S = 400.0
-"""How long a test's set-up, call or end may take until its process ends, with all stacks shown."""
+"""How long a test may take, with its fixtures, until its process ends, with all stacks shown.
+
+One timer for each test: it is a thread, which takes milliseconds to begin and to end where many
+processes want to run.
+"""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -169,6 +173,9 @@ def _freeze() -> None:
 FILE = pytest.StashKey[Path]()
 """That of the last test."""
 
+FAILED_BEFORE = pytest.StashKey[int]()
+"""How many tests had failed when one began."""
+
 ERRORS = pytest.StashKey[int]()
 """The descriptor of the standard error that no test captures."""
 
@@ -211,26 +218,21 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    """Limit how long fixtures take to be made."""
+    """Limit how long a test takes, from its first fixture on."""
     if item.config.stash.get(FILE, item.path) != item.path:
         _freeze()  # what modules that were tested keep stays, too: strategies, plans, texts
     item.config.stash[FILE] = item.path
     SERVER.is_on = item.get_closest_marker("new_interpreters") is None
-    _limit(item)
-    return (yield)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Limit how long the test takes."""
+    item.stash[FAILED_BEFORE] = item.session.testsfailed
     _limit(item)
     return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Limit how long fixtures take to end: pytest's own timer is off once a test has failed."""
-    _limit(item)
+    """Limit how long fixtures take to end, too: of a test that failed pytest ends the timer."""
+    if item.session.testsfailed > item.stash[FAILED_BEFORE]:
+        _limit(item)
     try:
         return (yield)
     finally:
