@@ -9,7 +9,10 @@ import json
 import subprocess
 import sys
 
-HEAVY = {"numba", "llvmlite", "pyarrow", "pyspark", "pandas", "scipy", "typer", "rich", "greenlet"}
+HEAVY = {
+    *("numba", "llvmlite", "pyarrow", "pyspark", "pandas", "scipy", "typer", "rich", "greenlet"),
+    *("confluent_kafka", "adbc_driver_manager"),
+}
 
 EXECUTE = """
 import json
