@@ -17,6 +17,8 @@ from pointstamp.errors import PositionError, SinkError, SourceError, UsageError,
 from pointstamp.formats.kafka_sink import KafkaSink
 from pointstamp.formats.kafka_source import KafkaSource
 from pointstamp.testing import check_sink, check_source
+from tests.connectors.crashing_flow import Fuse, outlived
+from tests.connectors.crashing_flow import expected as totals
 from tests.connectors.kafka_cluster import KafkaCluster, kafka_cluster
 
 pytest.importorskip("confluent_kafka", reason="the extra kafka")
@@ -193,3 +195,38 @@ def test_a_run_from_topic_to_topic_that_ends_after_a_commit_goes_on_exactly_once
     keys["0 b'k0'"] += 1
     expected = sorted((key, str(n + 1)) for key, count in keys.items() for n in range(count))
     assert sorted(cluster.seen(output)) == expected
+
+
+class FusedKafka(KafkaSink):
+    """A topic that outlives the workers, and crash points around its commits."""
+
+    def __init__(self, fuse: Fuse, cluster: KafkaCluster, topic: str) -> None:
+        super().__init__(cluster.servers, topic, name=topic)
+        self._fuse = fuse
+        self._cluster = cluster
+
+    def open(self, context: Any) -> Any:
+        writer: Any = super().open(context)
+        write = writer.write
+        writer.write = lambda batch: write([(key, str(total)) for key, total in batch])
+        return writer
+
+    def commit(self, tokens: Any) -> None:
+        for token in tokens:  # one by one, so that the program can end between two
+            self._fuse.burn()
+            super().commit([token])
+        self._fuse.burn()
+        self.abort("")  # as by another process, the next time
+
+    def seen(self) -> Counter[Any]:
+        return Counter((key, int(total)) for key, total in self._cluster.seen(self._topic))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_flow_that_crashes_anywhere_has_its_messages_exactly_once(
+    cluster: KafkaCluster, topic: str, seed: int
+) -> None:
+    def make(fuse: Fuse) -> FusedKafka:
+        return FusedKafka(fuse, cluster, topic)
+
+    assert outlived(seed, make_store=make) == totals()

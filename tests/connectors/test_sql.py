@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from pointstamp.formats.databases import Database
 from pointstamp.formats.sql_sink import SqlSink
 from pointstamp.formats.sql_source import SqlSource
 from pointstamp.testing import check_sink, check_source
+from tests.connectors.crashing_flow import Fuse, expected, outlived
 from tests.connectors.postgres import postgres, programs
 
 dbapi = pytest.importorskip("adbc_driver_manager.dbapi", reason="the extra sql")
@@ -304,3 +306,61 @@ def test_workers_that_are_processes_write_to_one_file(tmp_path: Path) -> None:
     totals(place)
     ps.run(summed(place, SqlSink), 2, checkpoint=tmp_path / "checkpoint", epoch_s=0.01)
     assert len(query(place, "SELECT * FROM totals")) == 20
+
+
+class FusedSql(SqlSink):
+    """A table that outlives the workers, and crash points around its commits."""
+
+    def __init__(self, fuse: Fuse, place: str) -> None:
+        super().__init__(place, "sums")
+        self._fuse = fuse
+        self._where = place
+        query(place, "CREATE TABLE sums (key TEXT, total INTEGER)")
+
+    def open(self, context: Any) -> Any:
+        self._fuse.burn()
+        writer: Any = super().open(context)
+        prepare = writer.prepare
+
+        def prepare_with_points(epoch: int) -> Any:
+            self._fuse.burn()
+            token = prepare(epoch)
+            self._fuse.burn()
+            return token
+
+        writer.prepare = prepare_with_points
+        return writer
+
+    def commit(self, tokens: Any) -> None:
+        for token in tokens:  # one by one, so that the program can end between two
+            self._fuse.burn()
+            super().commit([token])
+        self._fuse.burn()
+
+    def seen(self) -> Counter[Any]:
+        return Counter(query(self._where, "SELECT key, total FROM sums"))
+
+
+class Forgetful(FusedSql):
+    """Does not look whether an epoch is committed."""
+
+    def _is_committed(self, connection: Any, token: Any) -> bool:
+        super()._is_committed(connection, token)
+        return False
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_flow_that_crashes_anywhere_has_its_rows_exactly_once(seed: int, tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    assert outlived(seed, make_store=lambda fuse: FusedSql(fuse, place)) == expected()
+
+
+def test_rows_that_are_inserted_again_are_found(tmp_path: Path) -> None:
+    for seed in range(12):
+        place = f"sqlite:///{tmp_path / str(seed)}.db"
+        if (
+            outlived(seed, make_store=lambda fuse, place=place: Forgetful(fuse, place))
+            != expected()
+        ):
+            return
+    pytest.fail("no crash was between a commit and the end of its run")
