@@ -151,7 +151,7 @@ class KafkaSink:
             _produce(producer, self._commits, self._key(worker), json.dumps(last))
             producer.commit_transaction(TIMEOUT_S)
         except KafkaException as error:
-            del self._producers[worker]  # it aborts what is under way
+            del self._producers[worker]  # the next one aborts what is under way
             raise self._refusal(f"cannot commit epoch {last[1]}", error) from error
         self._last[worker] = last
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pointstamp.checkpoint import Checkpoint
+from pointstamp.checkpoint import Checkpoint, claims
 from tests.cli.conftest import Ran
 
 PROGRAM = """
@@ -70,3 +71,15 @@ def test_what_is_no_length_of_an_epoch_is_refused(
     tmp_path: Path, run: Callable[..., Ran], epoch_s: str
 ) -> None:
     assert run("run", "program.py:main", "--epoch-s", epoch_s).status == 2
+
+
+def test_a_checkpoint_that_another_program_has_is_refused(
+    tmp_path: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "PATIENCE_S", 0.1)
+    program = tmp_path / f"second_{tmp_path.name.replace('-', '_')}.py"
+    program.write_text("def main(scope):\n    pass\n")
+    with Checkpoint(tmp_path / "checkpoint").claimed():
+        ran = run("run", f"{program}:main", "--threads", "--checkpoint", tmp_path / "checkpoint")
+    assert (ran.status, ran.out) == (1, "")
+    assert re.fullmatch(r"pointstamp: \S+: another program commits to this .*\n", ran.err)

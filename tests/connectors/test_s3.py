@@ -12,9 +12,10 @@ import pytest
 from pyarrow import fs
 
 import pointstamp as ps
-from pointstamp.testing import check_sink, check_source
 from tests.checkpoint import s3
 from tests.checkpoint.s3 import Store
+
+pytestmark = pytest.mark.xdist_group("connectors on S3")  # one server for all
 
 pytest.importorskip("moto", reason="moto's server stands for S3")
 
@@ -43,13 +44,6 @@ def seen(store: Store, folder: str) -> list[Any]:
 
 def put(store: Store, name: str, numbers: list[int]) -> None:
     pq.write_table(pa.table({"n": numbers}), f"{store.name}/{name}", filesystem=store.filesystem())
-
-
-def test_objects_keep_the_laws_of_sources_and_sinks(store: Store) -> None:
-    put(store, "laws/a.parquet", list(range(10)))
-    check_source(ps.FileSource(at(store, "laws"), batch_rows=3), n_positions=2)
-    batches = pa.table({"n": range(4)}).to_batches(max_chunksize=2)
-    check_sink(ps.FileSink(at(store, "written")), batches, lambda: seen(store, "written"))
 
 
 def test_a_run_with_all_of_it_there_goes_on_exactly_once(store: Store) -> None:

@@ -30,7 +30,9 @@ from pointstamp.testing import check_sink, check_source
 from tests.connectors.crashing_flow import Fuse, expected, outlived
 from tests.connectors.postgres import postgres, programs
 
-dbapi = pytest.importorskip("adbc_driver_manager.dbapi", reason="the extra sql")
+pytestmark = pytest.mark.xdist_group("databases")  # one server for all
+
+pytest.importorskip("adbc_driver_manager", reason="the extra sql")
 pytest.importorskip("adbc_driver_sqlite", reason="a driver of ADBC")
 
 
