@@ -53,5 +53,5 @@ def test_a_run_with_all_of_it_there_goes_on_exactly_once(store: Store) -> None:
 
     for n in range(2):
         put(store, f"in/{n}.parquet", [n, n])
-        ps.run(flow, 2, threads=True, checkpoint=store.uri, epoch_s=0.01)
+        ps.run(flow, 2, threads=True, checkpoint=store.uri)
     assert sorted(record["n"] for record in seen(store, "out")) == [0, 0, 1, 1]
