@@ -11,6 +11,9 @@ from typing import Any
 from pointstamp.errors import MissingExtraError, PointstampError, UsageError
 from pointstamp.formats.extras import require_extra
 
+BUSY_MS = 60_000
+"""How long to wait for a writer of a database of SQLite, of which there is one at a time."""
+
 Connect = Callable[[], Any]
 """Gives a new connection of ADBC's `dbapi`."""
 
@@ -69,6 +72,10 @@ class Database:
         connection = None
         try:
             connection = self._connected()
+            if is_sqlite(connection):
+                # Else what comes while another writes is refused at once.
+                with connection.cursor() as cursor:
+                    cursor.execute(f"PRAGMA busy_timeout = {BUSY_MS}").fetchall()
             yield connection
         except Error as error:
             lines = str(error).strip().splitlines() or [repr(error)]

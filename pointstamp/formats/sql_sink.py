@@ -21,9 +21,6 @@ from pointstamp.errors import SinkError
 from pointstamp.formats.databases import Connect, Database, is_sqlite, quoted
 from pointstamp.formats.sink_columns import columns_of, values_of
 
-BUSY_MS = 60_000
-"""How long to wait for other writers of a database of SQLite, of which there is one at a time."""
-
 Token = dict[str, Any]
 """What is prepared: run, epoch and worker, and the rows as record batches."""
 
@@ -95,7 +92,7 @@ class SqlSink:
     def open(self, context: Any) -> SqlSinkWriter:
         """The writer of a worker; see `Sink`."""
         with self._database.connected(SinkError) as connection:
-            self._begin(connection)
+            connection.adbc_connection.set_autocommit(False)
             self._make_commits(connection)
             schema = connection.adbc_get_table_schema(
                 self._table, db_schema_filter=self._schema_name or None
@@ -106,7 +103,7 @@ class SqlSink:
     def commit(self, tokens: Sequence[Token]) -> None:
         """Insert what is prepared, unless it is there; see `TransactionalSink`."""
         with self._database.connected(SinkError) as connection:
-            self._begin(connection)
+            connection.adbc_connection.set_autocommit(False)  # whatever it does by itself
             for token in tokens:
                 if not self._is_committed(connection, token):
                     self._insert(connection, token)
@@ -114,12 +111,6 @@ class SqlSink:
 
     def abort(self, run: str) -> None:
         """Nothing is prepared but in tokens; see `TransactionalSink`."""
-
-    def _begin(self, connection: Any) -> None:
-        """A transaction, whatever the connection does without being asked."""
-        connection.adbc_connection.set_autocommit(False)
-        if is_sqlite(connection):
-            _execute(connection, f"PRAGMA busy_timeout = {BUSY_MS}")
 
     def _make_commits(self, connection: Any) -> None:
         from adbc_driver_manager import Error

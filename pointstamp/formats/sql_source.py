@@ -56,6 +56,7 @@ class SqlSource:
     is read as a whole if keys become visible in their order: a number from a sequence, drawn by
     a transaction that commits after one that drew later, is passed over. What is changed or
     deleted in rows that were read is not seen. An index on the key makes each batch cheap.
+    Keys are of what a driver takes back as it has given it: integers, texts, times.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sqlite3
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -366,3 +367,24 @@ def test_rows_that_are_inserted_again_are_found(tmp_path: Path) -> None:
         ):
             return
     pytest.fail("no crash was between a commit and the end of its run")
+
+
+def test_a_table_that_is_locked_by_a_writer_is_waited_for(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    orders(place, [1])
+    # By the same copy of SQLite: a process does not see its own locks of files.
+    from adbc_driver_sqlite import dbapi
+
+    with dbapi.connect(str(tmp_path / "test.db"), autocommit=True) as writer:
+
+        def run(statement: str) -> None:
+            with writer.cursor() as cursor:
+                cursor.execute(statement).fetchall()
+
+        run("BEGIN EXCLUSIVE")
+        run("INSERT INTO orders VALUES (2, 'late')")
+        commit = threading.Timer(0.3, run, ["COMMIT"])
+        commit.start()
+        found = read(SqlSource(place, "orders", key="id"))
+        commit.join()
+    assert [row["id"] for row in found] == [1, 2]
