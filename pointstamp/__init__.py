@@ -98,6 +98,16 @@ if TYPE_CHECKING:
     from pointstamp.formats.events import Progress as Progress
     from pointstamp.formats.file_sink import FileSink as FileSink
     from pointstamp.formats.file_source import FileSource as FileSource
+    from pointstamp.formats.flight_source import FlightSource as FlightSource
+    from pointstamp.formats.http_events import ServerSentEvent as ServerSentEvent
+    from pointstamp.formats.http_events import ServerSentEventSource as ServerSentEventSource
+    from pointstamp.formats.kafka_sink import KafkaSink as KafkaSink
+    from pointstamp.formats.kafka_source import KafkaMessage as KafkaMessage
+    from pointstamp.formats.kafka_source import KafkaSource as KafkaSource
+    from pointstamp.formats.sql_sink import SqlSink as SqlSink
+    from pointstamp.formats.sql_source import SqlSource as SqlSource
+    from pointstamp.formats.webhooks import WebhookCall as WebhookCall
+    from pointstamp.formats.webhooks import WebhookSource as WebhookSource
     from pointstamp.observability.log import Log as Log
     from pointstamp.operators.event_clock import EventClock as EventClock
     from pointstamp.operators.event_clock import TimestampClock as TimestampClock
@@ -204,6 +214,16 @@ _HOMES = {
     "Failed": "pointstamp.dataflow.error_policy",
     "FileSink": "pointstamp.formats.file_sink",
     "FileSource": "pointstamp.formats.file_source",
+    "FlightSource": "pointstamp.formats.flight_source",
+    "KafkaMessage": "pointstamp.formats.kafka_source",
+    "KafkaSink": "pointstamp.formats.kafka_sink",
+    "KafkaSource": "pointstamp.formats.kafka_source",
+    "ServerSentEvent": "pointstamp.formats.http_events",
+    "ServerSentEventSource": "pointstamp.formats.http_events",
+    "SqlSink": "pointstamp.formats.sql_sink",
+    "SqlSource": "pointstamp.formats.sql_source",
+    "WebhookCall": "pointstamp.formats.webhooks",
+    "WebhookSource": "pointstamp.formats.webhooks",
     "Input": "pointstamp.dataflow.handles",
     "Int": "pointstamp.progress.timestamp",
     "Accept": "pointstamp.communication.event_sockets",

@@ -13,7 +13,10 @@ import pytest
 
 pytestmark = pytest.mark.new_interpreters
 
-HEAVY = {"numba", "llvmlite", "pyarrow", "pyspark", "pandas", "scipy", "typer", "rich", "greenlet"}
+HEAVY = {
+    *("numba", "llvmlite", "pyarrow", "pyspark", "pandas", "scipy", "typer", "rich", "greenlet"),
+    *("confluent_kafka", "adbc_driver_manager"),
+}
 
 EXECUTE = """
 import json

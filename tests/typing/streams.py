@@ -109,6 +109,8 @@ def sources(scope: ps.Scope) -> None:
     assert_type(scope.source(ticks), ps.Stream[float])
     assert_type(scope.source(counts), ps.Stream[Any])
     assert_type(scope.source(ps.FileSource("folder"), epoch_s=2.0), ps.Stream[Any])
+    assert_type(scope.source(ps.KafkaSource("a:1", "orders")), ps.Stream[Any])
+    assert_type(scope.source(ps.SqlSource("sqlite:///a.db", "t", key="n")), ps.Stream[Any])
     assert_type(scope.empty(), ps.Stream[Any])
     assert_type(scope.log_stream("parks"), ps.Stream[Any])
     (handle, capability), _ = scope.unordered_input()
