@@ -68,6 +68,9 @@ def run(
         str | None,
         Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus there; 0: a free port."),
     ] = None,
+    reload: Annotated[
+        bool, Option("--reload", help="Run again whenever a file of the program's folder changes.")
+    ] = False,
     log_level: Annotated[
         Literal["debug", "info", "warning"] | None,
         Option(
@@ -80,6 +83,16 @@ def run(
     ] = None,
 ) -> None:
     """Run a program of your own: FUNCTION(worker, *ARGS) on each worker."""
+    if reload:
+        if not (process is None and hosts is None and secret is None and tls is None):
+            raise UsageError(
+                "--reload runs all workers again, and --hosts names some that it does not start: "
+                "leave one out"
+            )
+        from pointstamp.cli.reloading import run_and_reload
+
+        run_and_reload(program, without_reload(sys.argv[1:]))
+        return
     from pointstamp.runtime.execute import execute
     from pointstamp.runtime.host_file import run_process
     from pointstamp.runtime.program_file import load
@@ -105,6 +118,16 @@ def run(
     if workers > 1 or threads:
         raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
     run_process(main, words, process, hosts, secret, tls, say, connections, **options)
+
+
+def without_reload(words: list[str]) -> list[str]:
+    """The words of a command, without the option.
+
+    >>> without_reload(["run", "--reload", "program.py:main", "--", "--reload"])
+    ['run', 'program.py:main', '--', '--reload']
+    """
+    options = words[: words.index("--")] if "--" in words else words
+    return [word for word in options if word != "--reload"] + words[len(options) :]
 
 
 def _log_to_standard_error(level: str, form: str) -> None:

@@ -17,13 +17,13 @@ from pointstamp.communication.target import check_main
 from pointstamp.errors import UsageError
 
 
-def load(program: str, args: list[str]) -> Callable[..., Any]:
-    """The function that `program`, `FILE.py:FUNCTION`, names.
+def file_of(program: str) -> tuple[Path, str]:
+    """The file that `program`, `FILE.py:FUNCTION`, names, and the name of the function.
 
     Raises
     ------
     UsageError
-        If there is none, or `main(worker, *args)` is nothing that workers can call.
+        If there is no such file.
     """
     file, _, name = program.rpartition(":")
     if not file or not name:
@@ -33,6 +33,19 @@ def load(program: str, args: list[str]) -> Callable[..., Any]:
         raise UsageError(f"{file}: it is a folder, and not a file of Python, as program.py is")
     if not path.is_file():
         raise UsageError(f"{file}: there is no such file (looked from {Path.cwd()})")
+    return path, name
+
+
+def load(program: str, args: list[str]) -> Callable[..., Any]:
+    """The function that `program`, `FILE.py:FUNCTION`, names.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or `main(worker, *args)` is nothing that workers can call.
+    """
+    path, name = file_of(program)
+    file = program.rpartition(":")[0]
     module = _imported(path)
     if not hasattr(module, name):
         functions = [
