@@ -270,7 +270,7 @@ class Panels {
     const said = document.createElement("p");
     said.className = "hint";
     said.textContent = `Critical path of the slowest epoch, ${critical.epoch} of ${critical.dataflow}: ` +
-      `${duration(critical.latency)}; outlined in red above.`;
+      `${duration(critical.latency)}; outlined in red above. ${critical.note || ""}`;
     parent.prepend(said);
   }
 
