@@ -24,8 +24,8 @@ from pointstamp import __version__
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
 from pointstamp.metrics.endpoint import MetricsEndpoint
-from pointstamp.metrics.families import ProgramFamilies
 from pointstamp.metrics.program import MeteredProgram, ProgramSample, ProgramState
+from pointstamp.metrics.prometheus_text import PrometheusSample
 from pointstamp.metrics.worker_meter import Metered
 
 LOGGER = logging.getLogger("pointstamp.metrics")
@@ -179,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
         return min(ANSWER_S, max(waits_s / 2, LOOK_S))
 
     def _metrics(self, sample: ProgramSample) -> None:
-        families: Any = ProgramFamilies(sample, __version__)
+        families: Any = PrometheusSample(sample, __version__)
         accept = self.headers.get("Accept", "")
         if "text/plain" in accept and "openmetrics" not in accept:
             body = exposition.generate_latest(families)
