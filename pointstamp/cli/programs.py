@@ -68,6 +68,10 @@ def run(
         str | None,
         Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus there; 0: a free port."),
     ] = None,
+    telemetry: Annotated[
+        bool,
+        Option("--telemetry", help="Give traces and metrics to OpenTelemetry's global providers."),
+    ] = False,
     reload: Annotated[
         bool, Option("--reload", help="Run again whenever a file of the program's folder changes.")
     ] = False,
@@ -103,6 +107,7 @@ def run(
         "spill_directory": spill_directory,
         "log": log,
         "metrics": _endpoint(metrics),
+        "telemetry": telemetry,
     }
     if log_level is not None or log_format is not None:
         _log_to_standard_error(log_level or "info", log_format or "text")
