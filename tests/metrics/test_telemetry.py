@@ -15,11 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import pointstamp as ps
@@ -28,48 +24,9 @@ from pointstamp.errors import MissingExtraError, UsageError
 from pointstamp.metrics import telemetry
 from pointstamp.observability import Telemetry
 from tests.metrics.scraping import PATIENCE_S, await_files, executing, scrape, wait_for
+from tests.metrics.telemetry_collected import EPOCH, PART, SNAPSHOT, Collected
 
 N_EPOCHS, N_EACH = 5, 100
-EPOCH, PART, SNAPSHOT = "pointstamp.epoch", "pointstamp.epoch.worker", "pointstamp.snapshot"
-
-
-class Collected:
-    """Providers that keep what they are given, and what that is."""
-
-    def __init__(self, sampler: Any = None) -> None:
-        self.exporter = InMemorySpanExporter()
-        self.tracer_provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
-        self.tracer_provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.reader = InMemoryMetricReader()
-        self.meter_provider = MeterProvider([self.reader], shutdown_on_exit=False)
-
-    def telemetry(self, **options: Any) -> Telemetry:
-        return Telemetry(self.tracer_provider, self.meter_provider, **options)
-
-    def spans(self, name: str) -> list[ReadableSpan]:
-        found = [each for each in self.exporter.get_finished_spans() if each.name == name]
-        return sorted(found, key=lambda each: (each.start_time, each.end_time))
-
-    def points(self, name: str) -> list[Any]:
-        """The data points of a metric that are there now."""
-        data = self.reader.get_metrics_data()
-        return [
-            point
-            for resource in ([] if data is None else data.resource_metrics)
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-            if metric.name == f"pointstamp.{name}"
-            for point in metric.data.data_points
-        ]
-
-    def sum(self, name: str, **attributes: str) -> float:
-        found = [
-            point.value
-            for point in self.points(name)
-            if attributes.items() <= dict(point.attributes).items()
-        ]
-        assert found, f"no {name} with {attributes}"
-        return sum(found)
 
 
 @pytest.fixture
