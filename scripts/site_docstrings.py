@@ -1,7 +1,8 @@
 """Docstrings as the site shows them: an extension of Griffe, which `mkdocs.yml` names.
 
 A doctest stands in a docstring without a heading; in Markdown its `>>>` would be a quotation of
-quotations, so it is put into a fence.
+quotations, so it is put into a fence. An entry of several parameters becomes one of each: Griffe
+gives all of them the type and the default of the first.
 """
 
 from __future__ import annotations
@@ -17,6 +18,28 @@ DOCTEST = re.compile(r"^>>> .*(?:\n.*\S.*)*", re.MULTILINE)
 
 SECTION = re.compile(r"^-{3,}$", re.MULTILINE)
 EXAMPLES = re.compile(r"^Examples\n-{3,}$", re.MULTILINE)
+
+
+NAMES = re.compile(r"^((?:\w+, )+\w+)(?: : (.*))?\n((?:(?: .*)?\n)+)", re.MULTILINE)
+"""Several names, what they are, and the lines about them."""
+
+
+def separated(text: str) -> str:
+    r"""The text, with an entry for each parameter; what is `optional` and no more has its own type.
+
+    >>> separated("Parameters\n----------\nhost, port\n    Where.\n").splitlines()[2:]
+    ['host', '    Where.', 'port', '    Where.']
+    """
+    head, title, rest = text.partition("Parameters\n----------\n")
+    following = re.search(r"^\w+\n-{3,}$", rest, re.MULTILINE)
+    end = following.start() if following else len(rest)
+    return head + title + NAMES.sub(_each, f"{rest[:end]}\n")[:-1] + rest[end:]
+
+
+def _each(found: re.Match[str]) -> str:
+    names, what, about = found.groups()
+    said = "" if what in (None, "optional") else f" : {what}"
+    return "".join(f"{name}{said}\n{about.rstrip()}\n" for name in names.split(", "))
 
 
 def fenced(text: str) -> str:
@@ -38,4 +61,4 @@ class DoctestFences(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **given: Any) -> None:
         """Change the docstring of an object, once."""
         if obj.docstring is not None and "```pycon" not in obj.docstring.value:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = fenced(separated(obj.docstring.value))

@@ -46,6 +46,13 @@ LAYERS = {
 PACKAGES = ("graph", "spark", "checkpoint", "observability", "testing", "errors")
 """Public modules, each with a page."""
 
+BOOSTS = {"api/": 4.0, "benchmarks.md": 0.1, "profiles.md": 0.1, "changelog.md": 0.1}
+"""How much what a search finds on pages counts, by how their paths begin; 1 on all others.
+
+A word that is a public name should lead to what the reference says of it, and not to the long
+tables in which it stands most often.
+"""
+
 
 @cache
 def _tree(path: Path) -> ast.Module:
@@ -232,8 +239,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **given: Any) -> str:
-    """Have links lead where they lead on the site."""
+    """Have links lead where they lead on the site, and a search find what matters first."""
     uri = page.file.src_uri
+    for begin, boost in BOOSTS.items():
+        if uri.startswith(begin):
+            page.meta["search"] = {"boost": boost}
     if uri.startswith("api/"):
         return markdown
     at = {site: name for name, site in BESIDE.items()}

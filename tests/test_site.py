@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,6 +66,11 @@ def test_the_site_is_built_strictly(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     streams = (tmp_path / "api" / "streams.html").read_text()
     assert 'id="pointstamp.operators.stream.Stream.map"' in streams
+    # Two parameters of one entry each have their own type.
+    accept = (tmp_path / "api" / "running.html").read_text()
+    plain = re.sub(r"<[^>]*>|\s+", "", accept)
+    assert "host(str,default:&#39;127.0.0.1&#39;)" in plain
+    assert "port(int,default:0)" in plain
     for page in tmp_path.rglob("*.html"):
         text = page.read_text()
         assert 'src="http' not in text
@@ -74,3 +81,13 @@ def test_bars_in_tables_have_no_backslash_on_the_site() -> None:
     page = r"<td><code>f(\|x\| x)</code> \|</td><pre><code>a \| b</code></pre>"
     shown = r"<td><code>f(|x| x)</code> \|</td><pre><code>a \| b</code></pre>"
     assert site_pages.with_bars(page) == shown
+
+
+@pytest.mark.parametrize(
+    ("page", "boosts"), [("api/streams.md", True), ("benchmarks.md", False), ("spark.md", None)]
+)
+def test_a_search_finds_names_in_the_reference_first(page: str, boosts: bool | None) -> None:
+    shown = SimpleNamespace(file=SimpleNamespace(src_uri=page), meta={})
+    assert site_pages.on_page_markdown("[to](state.md)", page=shown) == "[to](state.md)"
+    boost = shown.meta.get("search", {}).get("boost", 1.0)
+    assert (boost > 1, boost < 1) == (boosts is True, boosts is False)

@@ -7,6 +7,7 @@ and what commits are different layers, so it is noted here. By checkpoint, whate
 from __future__ import annotations
 
 import logging
+from collections import deque
 from dataclasses import dataclass
 from time import monotonic
 
@@ -14,6 +15,9 @@ LOGGER = logging.getLogger("pointstamp.checkpoint")
 
 MOST_BEGUN = 64
 """So many snapshots are on their way at most: what is never committed is forgotten."""
+
+MOST_RECENT = 64
+"""So many of the last snapshots are kept, of all checkpoints together."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class CommittedSnapshot:
 
 _begun: dict[tuple[str, int], float] = {}
 _committed: dict[str, CommittedSnapshot] = {}
+_recent: deque[tuple[str, CommittedSnapshot]] = deque(maxlen=MOST_RECENT)
 
 
 def note_begun(place: str, epoch: int) -> None:
@@ -57,7 +62,9 @@ def note_committed(place: str, epoch: int, n_bytes: int, began_s: float) -> None
     before, now = _committed.get(place), monotonic()
     seconds = now - _begun.pop((place, epoch), began_s)
     number = 1 if before is None else before.number + 1
-    _committed[place] = CommittedSnapshot(epoch, number, now, n_bytes, seconds)
+    snapshot = CommittedSnapshot(epoch, number, now, n_bytes, seconds)
+    _committed[place] = snapshot
+    _recent.append((place, snapshot))
     LOGGER.info(
         "snapshot of epoch %d is committed to %s: %d bytes in %.3f s",
         *(epoch, place, n_bytes, seconds),
@@ -72,6 +79,11 @@ def committed() -> dict[str, CommittedSnapshot]:
     >>> note_committed("somewhere", 7, 100, monotonic())
     >>> committed()["somewhere"].n_bytes, committed()["somewhere"].number
     (100, 1)
-    >>> _ = _committed.pop("somewhere")
+    >>> _ = _committed.pop("somewhere"), _recent.pop()
     """
     return dict(_committed)
+
+
+def recent() -> list[tuple[str, CommittedSnapshot]]:
+    """(checkpoint, snapshot) of the last that this process has committed, in their order."""
+    return list(_recent)

@@ -87,6 +87,13 @@ def run(
         str | None,
         Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus there; 0: a free port."),
     ] = None,
+    telemetry: Annotated[
+        bool,
+        Option("--telemetry", help="Give traces and metrics to OpenTelemetry's global providers."),
+    ] = False,
+    reload: Annotated[
+        bool, Option("--reload", help="Run again whenever a file of the program's folder changes.")
+    ] = False,
     log_level: Annotated[
         Literal["debug", "info", "warning"] | None,
         Option(
@@ -99,6 +106,16 @@ def run(
     ] = None,
 ) -> None:
     """Run a program of your own: FUNCTION(worker, *ARGS) on each worker."""
+    if reload:
+        if not (process is None and hosts is None and secret is None and tls is None):
+            raise UsageError(
+                "--reload runs all workers again, and --hosts names some that it does not start: "
+                "leave one out"
+            )
+        from pointstamp.cli.reloading import run_and_reload
+
+        run_and_reload(program, without_reload(sys.argv[1:]))
+        return
     from pointstamp.runtime.execute import execute
     from pointstamp.runtime.host_file import run_process
     from pointstamp.runtime.program_file import load
@@ -109,6 +126,7 @@ def run(
         "spill_directory": spill_directory,
         "log": log,
         "metrics": _endpoint(metrics),
+        "telemetry": telemetry,
     }
     if log_level is not None or log_format is not None:
         _log_to_standard_error(log_level or "info", log_format or "text")
@@ -155,6 +173,16 @@ def _run_flow(
         threads=threads,
         **options,
     )
+
+
+def without_reload(words: list[str]) -> list[str]:
+    """The words of a command, without the option.
+
+    >>> without_reload(["run", "--reload", "program.py:main", "--", "--reload"])
+    ['run', 'program.py:main', '--', '--reload']
+    """
+    options = words[: words.index("--")] if "--" in words else words
+    return [word for word in options if word != "--reload"] + words[len(options) :]
 
 
 def _log_to_standard_error(level: str, form: str) -> None:

@@ -19,7 +19,7 @@ from pointstamp.progress.topology import Port
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.capability import CapabilityCounts
-    from pointstamp.dataflow.channels import Queue
+    from pointstamp.dataflow.channels import Queue, Tee
     from pointstamp.dataflow.operator import Operator
     from pointstamp.dataflow.scope_core import ScopeCore
 
@@ -43,6 +43,9 @@ class Logger(Protocol):
 
     def capabilities(self, operator: Operator) -> Callable[..., CapabilityCounts]:
         """What to make an operator's capabilities with: called as `CapabilityCounts` is."""
+
+    def output(self, operator: Operator, tee: Tee) -> None:
+        """An operator has this output, of which no stream was made yet."""
 
     def channel(self, channel: Channel) -> Channel:
         """What to use in place of a channel between workers."""

@@ -487,6 +487,8 @@ class OperatorBuilder(Generic[S]):
         )
         operator.produced.append(produced)
         operator.capabilities.append(capabilities)
+        if self._log is not None:
+            self._log.output(operator, tee)
         operator.initial.append(initial)
         self._outputs.append(Output(tee, capabilities))
         self._add_port(port, False, operator.inputs, summaries)
@@ -548,7 +550,7 @@ class OperatorBuilder(Generic[S]):
         self._operator.parameters = said
 
     def set_role(self, role: str) -> None:
-        """Say what the operator is for: "input" or "probe"; for observers."""
+        """Say what the operator is for: "input", "source" or "probe"; for observers."""
         self._operator.role = role
 
     def connect(self, input_: int, output: int, summary: Any = STAYS) -> None:

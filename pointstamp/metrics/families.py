@@ -1,24 +1,15 @@
-"""The metrics of a program as OpenMetrics families; the one module that imports prometheus_client.
+"""The metrics of a program as families: names, labels and numbers, which every format has.
 
-Counters are those of each worker, since a sum over workers hides the one that is slow; PromQL adds
+Counters are those of each worker, since a sum over workers hides the one that is slow; a query adds
 up. Times of dataflows are numbers only where they are integers: a frontier of others is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
-
-from pointstamp.metrics.meters import LATENCY_BUCKETS_S
 from pointstamp.metrics.program import ProgramSample
 from pointstamp.metrics.samples import (
     DataflowSample,
@@ -31,21 +22,49 @@ from pointstamp.metrics.samples import (
 S = 1e-9
 """Seconds of a nanosecond."""
 
-_BOUNDS = [*(repr(bound) for bound in LATENCY_BUCKETS_S), "+Inf"]
+COUNTER, GAUGE = "counter", "gauge"
 
 Row = tuple[Sequence[str], float]
 Part = TypeVar("Part", OperatorSample, InputSample, ProbeSample)
 
+LATENCY = "epoch_latency_seconds"
+LATENCY_HELP = "From when the last input of a worker leaves an epoch until its probe has passed it."
+PROBE_LABELS = ("worker", "dataflow", "probe", "address")
+
+
+@dataclass(frozen=True)
+class MetricFamily:
+    """The numbers of one name.
+
+    Attributes
+    ----------
+    name : str
+        Without what all names begin with, and without "_total".
+    kind : str
+        "counter" or "gauge".
+    what : str
+        What is counted.
+    rows : list of (sequence of str, float)
+        The values of the labels, and the number.
+    labels : tuple of str
+        The names of the labels.
+    """
+
+    name: str
+    kind: str
+    what: str
+    rows: list[Row]
+    labels: tuple[str, ...] = ()
+
 
 class ProgramFamilies:
-    """One scrape, as prometheus_client writes it: a collector of one sample."""
+    """What one sample of a program comes to."""
 
-    def __init__(self, sample: ProgramSample, version: str) -> None:
+    def __init__(self, sample: ProgramSample) -> None:
         self._sample = sample
-        self._version = version
 
-    def collect(self) -> Iterator[Metric]:
-        """All families."""
+    def all(self) -> Iterator[MetricFamily]:
+        """All families, those without numbers as well."""
         yield from self._of_program()
         yield from self._of_processes()
         yield from self._of_checkpoints()
@@ -56,22 +75,23 @@ class ProgramFamilies:
         yield from self._of_inputs()
         yield from self._of_probes()
 
-    def _of_program(self) -> Iterator[Metric]:
+    def latencies(self) -> list[tuple[list[str], ProbeSample]]:
+        """What the histogram of epochs' latencies is made of, with its labels."""
+        return self._named(lambda flow: flow.probes)
+
+    def _of_program(self) -> Iterator[MetricFamily]:
         sample = self._sample
-        info = InfoMetricFamily("pointstamp", "The version of Pointstamp.")
-        info.add_metric([], {"version": self._version})
-        yield info
         yield _gauge("workers", "Workers that the program is to have.", [([], sample.n_workers)])
         yield _gauge("workers_answering", "Workers that answered.", [([], len(sample.workers))])
         yield _gauge("ready", "Whether /ready says so.", [([], float(sample.is_ready))])
-        if sample.state.restarts is not None:
-            yield _counter(
-                "restarts",
-                "How often the workers were started again.",
-                [([], sample.state.restarts)],
-            )
+        restarts = sample.state.restarts
+        yield _counter(
+            "restarts",
+            "How often the workers were started again.",
+            [] if restarts is None else [([], restarts)],
+        )
 
-    def _of_processes(self) -> Iterator[Metric]:
+    def _of_processes(self) -> Iterator[MetricFamily]:
         yield _gauge(
             "process_resident_memory_bytes",
             "Resident memory of a process with workers.",
@@ -83,10 +103,8 @@ class ProgramFamilies:
             ["machine", "process"],
         )
 
-    def _of_checkpoints(self) -> Iterator[Metric]:
+    def _of_checkpoints(self) -> Iterator[MetricFamily]:
         found = [each for process in self._sample.processes for each in process.checkpoints]
-        if not found:
-            return
         labels = ["checkpoint"]
 
         def rows(name: str) -> list[Row]:
@@ -104,7 +122,7 @@ class ProgramFamilies:
             "checkpoint_duration_seconds", "How long the last took.", rows("seconds"), labels
         )
 
-    def _of_workers(self) -> Iterator[Metric]:
+    def _of_workers(self) -> Iterator[MetricFamily]:
         workers, labels = self._sample.workers, ["worker"]
 
         def rows(name: str, scale: float = 1) -> list[Row]:
@@ -135,7 +153,7 @@ class ProgramFamilies:
             ["worker", "operator"],
         )
 
-    def _of_dataflows(self) -> Iterator[Metric]:
+    def _of_dataflows(self) -> Iterator[MetricFamily]:
         def rows(name: str, scale: float = 1) -> list[Row]:
             return [
                 (_of_dataflow(worker, each), getattr(each, name) * scale)
@@ -159,7 +177,7 @@ class ProgramFamilies:
             labels,
         )
 
-    def _of_operators(self) -> Iterator[Metric]:
+    def _of_operators(self) -> Iterator[MetricFamily]:
         found = self._named(lambda flow: flow.operators)
 
         def rows(name: str, scale: float = 1) -> list[Row]:
@@ -169,7 +187,7 @@ class ProgramFamilies:
         yield _counter("operator_activations", "How often it ran.", rows("activations"), labels)
         yield _counter("operator_seconds", "For how long it ran.", rows("busy_ns", S), labels)
 
-    def _of_streams(self) -> Iterator[Metric]:
+    def _of_streams(self) -> Iterator[MetricFamily]:
         def rows(name: str) -> list[Row]:
             return [
                 (
@@ -190,7 +208,7 @@ class ProgramFamilies:
         ):
             yield _counter(name, what, rows(attribute), labels)
 
-    def _of_inputs(self) -> Iterator[Metric]:
+    def _of_inputs(self) -> Iterator[MetricFamily]:
         found = self._named(lambda flow: flow.inputs)
         labels = ["worker", "dataflow", "input", "address"]
         yield _gauge(
@@ -206,7 +224,7 @@ class ProgramFamilies:
             labels,
         )
 
-    def _of_probes(self) -> Iterator[Metric]:
+    def _of_probes(self) -> Iterator[MetricFamily]:
         found = self._named(lambda flow: flow.probes)
         labels = ["worker", "dataflow", "probe", "address"]
         yield _gauge(
@@ -233,15 +251,6 @@ class ProgramFamilies:
             [(values, each.lag_ns * S) for values, each in found],
             labels,
         )
-        latencies = HistogramMetricFamily(
-            "pointstamp_epoch_latency_seconds",
-            "From when the last input of a worker leaves an epoch until its probe has passed it.",
-            labels=labels,
-        )
-        for values, each in found:
-            counts = zip(_BOUNDS, accumulate(each.buckets), strict=True)
-            latencies.add_metric(values, list(counts), each.sum_ns * S)
-        yield latencies
 
     def _named(
         self, of: Callable[[DataflowSample], Sequence[Part]]
@@ -263,19 +272,9 @@ def _of_dataflow(worker: WorkerSample, dataflow: DataflowSample) -> list[str]:
     return [str(worker.index), dataflow.name, str(dataflow.number)]
 
 
-def _counter(
-    name: str, what: str, rows: Iterable[Row], labels: Sequence[str] = ()
-) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"pointstamp_{name}", what, labels=labels)
-    for values, number in rows:
-        family.add_metric(values, number)
-    return family
+def _counter(name: str, what: str, rows: list[Row], labels: Sequence[str] = ()) -> MetricFamily:
+    return MetricFamily(name, COUNTER, what, rows, tuple(labels))
 
 
-def _gauge(
-    name: str, what: str, rows: Iterable[Row], labels: Sequence[str] = ()
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"pointstamp_{name}", what, labels=labels)
-    for values, number in rows:
-        family.add_metric(values, number)
-    return family
+def _gauge(name: str, what: str, rows: list[Row], labels: Sequence[str] = ()) -> MetricFamily:
+    return MetricFamily(name, GAUGE, what, rows, tuple(labels))

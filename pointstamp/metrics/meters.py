@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 LATENCY_BUCKETS_S = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
@@ -110,6 +110,33 @@ class InputMeter:
         self.epochs.input_moved()
 
 
+class LeftEpoch(NamedTuple):
+    """An epoch that the inputs of a worker have left, and what they had sent until then.
+
+    Attributes
+    ----------
+    until : int
+        It is complete where no time before this one may come any more.
+    left_ns : int
+        When the last of them left it.
+    epoch : int
+        At which they were; those after it, before `until`, were passed over.
+    began_ns : int
+        When the first record was sent; as `left_ns` if none was, or if records are not noted.
+    records : int
+        How many, if they are noted.
+    is_end : bool
+        Whether they were closed in it.
+    """
+
+    until: int
+    left_ns: int
+    epoch: int
+    began_ns: int
+    records: int
+    is_end: bool
+
+
 class ProbeMeter:
     """The frontier at a probe, and how long epochs took from the inputs of this worker to it."""
 
@@ -120,16 +147,16 @@ class ProbeMeter:
         name: str,
         address: str,
         frontier: list[Any],
-        on_epoch: Callable[[int | None, int], object] | None = None,
+        on_epoch: Callable[[LeftEpoch, int], object] | None = None,
     ) -> None:
         self.on_epoch = on_epoch
-        """Called with when an epoch that is complete ended, and with its latency; for logging."""
+        """Called with an epoch that is complete, and the moment."""
         self.name = name
         self.address = address
         self.frontier = frontier
         """The least times that may still come; none when it is done."""
-        self.pending: deque[tuple[int | None, int]] = deque(maxlen=MOST_PENDING)
-        """(until, moment): when the inputs left the epochs before `until`; None: they closed."""
+        self.pending: deque[LeftEpoch] = deque(maxlen=MOST_PENDING)
+        """Those that are not complete here."""
         self.buckets = [0] * (len(_BUCKETS_NS) + 1)
         """Latencies by bucket; the last is of those that are longer than all."""
         self.sum_ns = 0
@@ -145,15 +172,16 @@ class ProbeMeter:
         if frontier and least is None:
             return  # its times are no epochs
         while pending:
-            until, left = pending[0]
-            if least is not None and (until is None or until > least):
+            left = pending[0]
+            if least is not None and left.until > least:
                 break
             pending.popleft()
-            self.buckets[bisect_left(_BUCKETS_NS, now - left)] += 1
-            self.sum_ns += now - left
+            latency_ns = now - left.left_ns
+            self.buckets[bisect_left(_BUCKETS_NS, latency_ns)] += 1
+            self.sum_ns += latency_ns
             self.count += 1
             if self.on_epoch is not None:
-                self.on_epoch(until, now - left)
+                self.on_epoch(left, now)
 
 
 class EpochMeter:
@@ -172,14 +200,28 @@ class EpochMeter:
     3
     """
 
-    __slots__ = ("inputs", "is_closed", "least", "probes")
+    __slots__ = ("inputs", "is_closed", "least", "probes", "sent", "until")
 
     def __init__(self) -> None:
         self.inputs: list[InputMeter] = []
         self.probes: list[ProbeMeter] = []
         self.least: int | None = None
         """The least epoch at which an input of this worker is."""
+        self.until = 0
+        """They have left the epochs before this one."""
         self.is_closed = False
+        self.sent: dict[int, list[int]] = {}
+        """By epoch: when the first record was sent, and how many were; of what notes it."""
+
+    def note_sent(self, epoch: int, n_records: int) -> None:
+        """An input of this worker has sent records."""
+        if epoch < self.until:
+            return  # too late: what was sent at it is counted
+        found = self.sent.get(epoch)
+        if found is None:
+            self.sent[epoch] = [perf_counter_ns(), n_records]
+        else:
+            found[1] += n_records
 
     def input_moved(self) -> None:
         """An input has gone on, or is closed."""
@@ -193,10 +235,29 @@ class EpochMeter:
         if least == self.least or self.is_closed:
             return
         if self.least is not None:
-            now = perf_counter_ns()
-            for probe in self.probes:
-                probe.pending.append((least, now))
+            if least is None:  # the last that they leave is the one in which they were closed
+                times = [each.time for each in self.inputs if type(each.time) is int]
+                self._left(self.least, 1 + max(times), is_end=True)
+            else:
+                self._left(self.least, least, is_end=False)
         self.least, self.is_closed = least, least is None
+
+    def _left(self, epoch: int, until: int, *, is_end: bool) -> None:
+        """The inputs have left the epochs before `until`; the least of them was at `epoch`."""
+        if until <= self.until:
+            return  # another input was made, which has caught up
+        now = perf_counter_ns()
+        began, n_records = now, 0
+        if self.sent:
+            # Mostly it is the one.
+            passed = [epoch] if until == epoch + 1 else [e for e in self.sent if e < until]
+            for each in passed:
+                first, n = self.sent.pop(each, (now, 0))
+                began, n_records = min(began, first), n_records + n
+        left = LeftEpoch(until, now, max(epoch, self.until), began, n_records, is_end)
+        self.until = until
+        for probe in self.probes:
+            probe.pending.append(left)
 
 
 class DataflowMeter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pointstamp.metrics.sample_requests import collect
@@ -79,6 +79,10 @@ class MeteredProgram:
     n_workers: int
     state: Callable[[], ProgramState] = ProgramState
 
-    def sample(self, timeout_s: float) -> ProgramSample:
-        """What its workers have counted; those that do not answer in time are not in it."""
-        return ProgramSample(self.n_workers, self.state(), tuple(collect(self.run, timeout_s)))
+    def sample(self, timeout_s: float, after: Mapping[str, int] | None = None) -> ProgramSample:
+        """What its workers have counted; those that do not answer in time are not in it.
+
+        With `after`, their epochs, too: see `CollectMetrics`.
+        """
+        processes = collect(self.run, timeout_s, after)
+        return ProgramSample(self.n_workers, self.state(), tuple(processes))

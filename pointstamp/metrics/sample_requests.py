@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import time
 from _socket import gethostname
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +23,7 @@ from pointstamp.metrics.samples import (
     CheckpointSample,
     DataflowSample,
     ProcessSample,
+    SnapshotSample,
     WorkerSample,
     of_dataflow,
 )
@@ -37,9 +39,25 @@ N_READINGS = 20
 
 @dataclass(frozen=True)
 class CollectMetrics:
-    """A request, to a process with workers of a run: the answer is a `ProcessSample`."""
+    """A request, to a process with workers of a run: the answer is a `ProcessSample`.
+
+    Attributes
+    ----------
+    after : mapping, optional
+        Have the epochs of each worker that have ended after a number, by its identity, and of
+        others all; without it none.
+    """
 
     run: str
+    after: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class EndedWorker:
+    """A message of a worker that ends: what it has counted, and the epochs not asked for yet."""
+
+    run: str
+    sample: ProcessSample
 
 
 _meters: dict[int, WorkerMeter] = {}
@@ -56,13 +74,38 @@ def remove(meter: WorkerMeter) -> None:
     _meters.pop(id(meter), None)
 
 
-def own_sample(run: str) -> ProcessSample | None:
+def own_sample(run: str, after: Mapping[str, int] | None = None) -> ProcessSample | None:
     """The counts of the workers of a run in this process; None if there is none."""
     meters = [meter for meter in list(_meters.values()) if meter.run == run]
-    if not meters:
-        return None
-    workers = tuple(_steady(meter) for meter in meters)
-    return ProcessSample(os.getpid(), gethostname(), resident_bytes(), workers, _checkpoints())
+    return _of_process(meters, after) if meters else None
+
+
+def _of_process(meters: list[WorkerMeter], after: Mapping[str, int] | None) -> ProcessSample:
+    workers = []
+    for meter in meters:
+        sample = _steady(meter)
+        recorder = meter.recorder
+        if after is not None and recorder is not None:
+            # Read after the frontiers, which are not ahead of them so.
+            epochs = recorder.after(after.get(recorder.identity, 0))
+            sample = replace(sample, identity=recorder.identity, epochs=tuple(epochs))
+        workers.append(sample)
+    snapshots = () if after is None else _snapshots()
+    of_process = os.getpid(), gethostname(), resident_bytes()
+    return ProcessSample(*of_process, tuple(workers), _checkpoints(), snapshots)
+
+
+def _snapshots() -> tuple[SnapshotSample, ...]:
+    """The last that this process has committed, with moments that other machines know."""
+    since_1970_ns = time.time_ns() - time.monotonic_ns()
+    found = []
+    for place, each in snapshot_counts.recent():
+        ended_ns = since_1970_ns + int(each.at_s * 1e9)
+        began_ns = ended_ns - int(each.seconds * 1e9)
+        found.append(
+            SnapshotSample(place, each.epoch, each.number, began_ns, ended_ns, each.n_bytes)
+        )
+    return tuple(found)
 
 
 def _checkpoints() -> tuple[CheckpointSample, ...]:
@@ -76,21 +119,47 @@ def _checkpoints() -> tuple[CheckpointSample, ...]:
     )
 
 
-def collect(run: str, timeout_s: float) -> list[ProcessSample]:
+def collect(
+    run: str, timeout_s: float, after: Mapping[str, int] | None = None
+) -> list[ProcessSample]:
     """The counts of all workers of a run that answer in time; one for each process."""
     until = time.monotonic() + timeout_s
     asked: list[Future[Any]] = [
-        connection.request(CollectMetrics(run))
+        connection.request(CollectMetrics(run, after))
         for server in explanations.servers()
         for connection in server.workers()
     ]
     found: dict[tuple[str, int], ProcessSample] = {}
-    own = own_sample(run)
+    own = own_sample(run, after)
     samples = [own, *(_answer(future, until) for future in asked)]
     for sample in samples:
         if sample is not None:
             found[sample.machine, sample.process] = sample
     return list(found.values())
+
+
+_takers: dict[str, Callable[[ProcessSample], object]] = {}
+"""By run: what takes the last counts of its workers, in the process that started them."""
+
+
+def take_last(run: str, taker: Callable[[ProcessSample], object]) -> None:
+    """Have `taker` called, by any thread, with the last counts of each worker of a run."""
+    _takers[run] = taker
+
+
+def forget_last(run: str) -> None:
+    """Take them no more."""
+    _takers.pop(run, None)
+
+
+def publish_last(meter: WorkerMeter) -> None:
+    """A worker ends: send what it has counted to the process that started it."""
+    assert meter.recorder is not None
+    sample = _of_process([meter], {meter.recorder.identity: meter.recorder.known})
+    if meter.run in _takers:
+        _takers[meter.run](sample)  # which is this process
+    else:
+        publishing.publish(EndedWorker(meter.run, sample))
 
 
 def _answer(future: Future[Any], until: float) -> ProcessSample | None:
@@ -153,7 +222,14 @@ def _is_ready(worker: Any, has_built: bool) -> bool:
 
 
 def _answer_for_workers(connection: object, message: CollectMetrics) -> ProcessSample | None:
-    return own_sample(message.run)
+    return own_sample(message.run, message.after)
+
+
+def _take_ended(connection: object, message: EndedWorker) -> None:
+    taker = _takers.get(message.run)
+    if taker is not None:
+        taker(message.sample)
 
 
 publishing.handlers[CollectMetrics] = _answer_for_workers
+publishing.handlers[EndedWorker] = _take_ended

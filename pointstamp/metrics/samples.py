@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from pointstamp.metrics.meters import DataflowMeter, InputMeter, ProbeMeter
 
@@ -76,6 +76,34 @@ class DataflowSample:
     probes: tuple[ProbeSample, ...]
 
 
+class EndedEpoch(NamedTuple):
+    """An epoch that is complete at a probe of one worker.
+
+    Attributes
+    ----------
+    number : int
+        Of those that this worker has recorded, from 1.
+    dataflow, probe : str
+    place : str
+        The address of the probe.
+    epoch : int
+    began_ns, left_ns, ended_ns : int
+        Nanoseconds since 1970: of the first record, of when the inputs left it, of its end.
+    records : int
+        How many the inputs of this worker have sent.
+    """
+
+    number: int
+    dataflow: str
+    probe: str
+    place: str
+    epoch: int
+    began_ns: int
+    left_ns: int
+    ended_ns: int
+    records: int
+
+
 @dataclass(frozen=True)
 class WorkerSample:
     """What one worker has counted.
@@ -86,6 +114,10 @@ class WorkerSample:
         Whether it has built a dataflow, and all that it has built its peers have built, too.
     held_bytes, spilled_bytes : int
         Of its budget of memory; None without one.
+    identity : str
+        Of a worker that records its epochs; one that was started again has another.
+    epochs : tuple of EndedEpoch
+        Those that have ended since the last reading, if that was asked for.
     """
 
     index: int
@@ -99,6 +131,8 @@ class WorkerSample:
     spilled_bytes: int | None
     dropped: dict[str, int]
     dataflows: tuple[DataflowSample, ...]
+    identity: str = ""
+    epochs: tuple[EndedEpoch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +154,31 @@ class CheckpointSample:
 
 
 @dataclass(frozen=True)
+class SnapshotSample:
+    """A snapshot that a process has committed.
+
+    Attributes
+    ----------
+    place : str
+        The checkpoint.
+    epoch : int
+    number : int
+        Of those that this process has committed there, from 1.
+    began_ns, ended_ns : int
+        Nanoseconds since 1970.
+    n_bytes : int
+        What was written for it.
+    """
+
+    place: str
+    epoch: int
+    number: int
+    began_ns: int
+    ended_ns: int
+    n_bytes: int
+
+
+@dataclass(frozen=True)
 class ProcessSample:
     """What one process with workers gives."""
 
@@ -127,7 +186,9 @@ class ProcessSample:
     machine: str
     resident_bytes: int | None
     workers: tuple[WorkerSample, ...]
-    checkpoints: tuple[CheckpointSample, ...] = field(default=())
+    checkpoints: tuple[CheckpointSample, ...] = ()
+    snapshots: tuple[SnapshotSample, ...] = ()
+    """The last ones, where epochs were asked for, too."""
 
 
 def of_dataflow(meter: DataflowMeter, now_ns: int, *, is_complete: bool) -> DataflowSample:
@@ -179,7 +240,7 @@ def _of_probe(meter: ProbeMeter, least_input: int | None, now_ns: int) -> ProbeS
         least,
         not frontier,
         None if least is None or least_input is None else max(0, least_input - least),
-        0 if eldest is None else max(0, now_ns - eldest[1]),
+        0 if eldest is None else max(0, now_ns - eldest.left_ns),
         tuple(meter.buckets),
         meter.sum_ns,
         meter.count,

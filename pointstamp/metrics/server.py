@@ -11,22 +11,19 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
-from uuid import uuid4
 
 from prometheus_client import exposition
 from prometheus_client.openmetrics import exposition as openmetrics
 
 from pointstamp import __version__
-from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
 from pointstamp.metrics.endpoint import MetricsEndpoint
-from pointstamp.metrics.families import ProgramFamilies
-from pointstamp.metrics.program import MeteredProgram, ProgramSample, ProgramState
-from pointstamp.metrics.worker_meter import Metered
+from pointstamp.metrics.program import MeteredProgram, ProgramSample
+from pointstamp.metrics.prometheus_text import PrometheusSample
 
 LOGGER = logging.getLogger("pointstamp.metrics")
 
@@ -89,22 +86,6 @@ class MetricsServer:
             while not self._is_closing:
                 server.handle_request()
             server.close_connections()
-
-
-@contextlib.contextmanager
-def serving(
-    endpoint: MetricsEndpoint,
-    n_workers: int,
-    log: LoggerFactory | None,
-    state: Callable[[], ProgramState] = ProgramState,
-) -> Iterator[tuple[MetricsServer, Metered]]:
-    """Serve the metrics of workers during the block; and what to give these as their log."""
-    metered = Metered(uuid4().hex, log)
-    server = MetricsServer(endpoint, MeteredProgram(metered.run, n_workers, state))
-    try:
-        yield server, metered
-    finally:
-        server.close()
 
 
 class _HttpServer(ThreadingHTTPServer):
@@ -179,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
         return min(ANSWER_S, max(waits_s / 2, LOOK_S))
 
     def _metrics(self, sample: ProgramSample) -> None:
-        families: Any = ProgramFamilies(sample, __version__)
+        families: Any = PrometheusSample(sample, __version__)
         accept = self.headers.get("Accept", "")
         if "text/plain" in accept and "openmetrics" not in accept:
             body = exposition.generate_latest(families)

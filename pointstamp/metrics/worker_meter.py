@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.communicator import Channel, Communicator
 from pointstamp.dataflow.capability import CapabilityCounts
-from pointstamp.dataflow.channels import Queue
+from pointstamp.dataflow.channels import Queue, Tee
 from pointstamp.dataflow.logging_protocol import Logger, LoggerFactory
 from pointstamp.dataflow.operator import Operator
 from pointstamp.dataflow.step_observer import StepObserver
 from pointstamp.errors import UsageError
 from pointstamp.metrics import sample_requests
+from pointstamp.metrics.epoch_records import EpochPlace, EpochPusher, EpochRecorder
 from pointstamp.metrics.metering import (
     BatchSizer,
     InputCapabilityCounts,
@@ -33,6 +34,7 @@ from pointstamp.metrics.metering import (
 from pointstamp.metrics.meters import (
     DataflowMeter,
     InputMeter,
+    LeftEpoch,
     OperatorMeter,
     ProbeMeter,
     StreamMeter,
@@ -42,6 +44,9 @@ from pointstamp.progress.topology import Port
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.scope_core import ScopeCore
+
+INPUTS = ("input", "source")
+"""What operators are for that send at epochs of their own."""
 
 LOGGER = logging.getLogger("pointstamp.runtime")
 
@@ -59,10 +64,13 @@ class Metered:
         Which run they are of: a process may have workers of several.
     log : LoggerFactory, optional
         The log.
+    records_epochs : bool
+        Whether each epoch is recorded, too, until it is asked for.
     """
 
     run: str
     log: LoggerFactory | None = None
+    records_epochs: bool = False
 
     def prepare(self) -> None:
         """See `LoggerFactory`."""
@@ -76,14 +84,24 @@ class Metered:
     def begin(self, communicator: Communicator) -> WorkerMeter:
         """See `LoggerFactory`."""
         log = None if self.log is None else self.log.begin(communicator)
-        return WorkerMeter(self.run, communicator.index, communicator.peers, log)
+        recorder = EpochRecorder() if self.records_epochs else None
+        return WorkerMeter(self.run, communicator.index, communicator.peers, log, recorder)
 
 
 class WorkerMeter(StepObserver):
     """What one worker counts; see `pointstamp.dataflow.logging_protocol.Logger`."""
 
-    def __init__(self, run: str, index: int, peers: int, log: Logger | None) -> None:
+    def __init__(
+        self,
+        run: str,
+        index: int,
+        peers: int,
+        log: Logger | None,
+        recorder: EpochRecorder | None = None,
+    ) -> None:
         self.run = run
+        self.recorder = recorder
+        """Of its epochs, if they are recorded."""
         self.index = index
         self.peers = peers
         self.parks = 0
@@ -162,13 +180,20 @@ class WorkerMeter(StepObserver):
     def capabilities(self, operator: Any) -> Callable[..., CapabilityCounts]:
         """See `Logger`."""
         make = CapabilityCounts if self._log is None else self._log.capabilities(operator)
-        if operator.role != "input":
+        if operator.role not in INPUTS:
             return make
         meter = operator.meter
         dataflow = self._dataflow_of(meter)
         input = InputMeter(meter.name, meter.address, dataflow.epochs)
         dataflow.epochs.inputs.append(input)
         return counting(make, InputCapabilityCounts, input)
+
+    def output(self, operator: Any, tee: Tee) -> None:
+        """See `Logger`."""
+        if self.recorder is not None and operator.role in INPUTS:
+            tee.pushers.append(EpochPusher(self._dataflow_of(operator.meter).epochs))
+        if self._log is not None:
+            self._log.output(operator, tee)
 
     def _dataflow_of(self, meter: OperatorMeter) -> DataflowMeter:
         return self.dataflows[int(meter.address.partition("/")[0])]
@@ -208,28 +233,32 @@ class WorkerMeter(StepObserver):
             meter: OperatorMeter = operator.meter
             (counts,) = operator.frontiers
             dataflow = self._dataflow_of(meter)
-            is_logged = LOGGER.isEnabledFor(logging.DEBUG)
-            log = partial(self._log_epoch, dataflow.name, meter.name) if is_logged else None
-            probe = ProbeMeter(meter.name, meter.address, list(counts.frontier), log)
+            where = EpochPlace(dataflow.name, meter.name, meter.address)
+            is_noted = self.recorder is not None or LOGGER.isEnabledFor(logging.DEBUG)
+            note = partial(self._note_epoch, where) if is_noted else None
+            probe = ProbeMeter(meter.name, meter.address, list(counts.frontier), note)
             meter.probe = probe
             dataflow.epochs.probes.append(probe)
         if self._log is not None:
             self._log.summaries(operator, table)
 
-    def _log_epoch(self, dataflow: str, probe: str, until: int | None, took_ns: int) -> None:
-        what = "all epochs are" if until is None else f"epoch {until - 1} is"
-        seconds = took_ns * 1e-9
-        LOGGER.debug(
-            "worker %d: %s complete at %r of dataflow %r, %.6f s after its inputs left it",
-            *(self.index, what, probe, dataflow, seconds),
-            extra={
-                "worker": self.index,
-                "dataflow": dataflow,
-                "probe": probe,
-                "epoch": None if until is None else until - 1,
-                "seconds": seconds,
-            },
-        )
+    def _note_epoch(self, where: EpochPlace, left: LeftEpoch, now: int) -> None:
+        if self.recorder is not None:
+            self.recorder.note(where, left, now)
+        if LOGGER.isEnabledFor(logging.DEBUG):
+            what = "all epochs are" if left.is_end else f"epoch {left.until - 1} is"
+            seconds = (now - left.left_ns) * 1e-9
+            LOGGER.debug(
+                "worker %d: %s complete at %r of dataflow %r, %.6f s after its inputs left it",
+                *(self.index, what, where.probe, where.dataflow, seconds),
+                extra={
+                    "worker": self.index,
+                    "dataflow": where.dataflow,
+                    "probe": where.probe,
+                    "epoch": None if left.is_end else left.until - 1,
+                    "seconds": seconds,
+                },
+            )
 
     def observer(self, scope: int) -> CountObserver | None:
         """See `Logger`."""
@@ -300,6 +329,8 @@ class WorkerMeter(StepObserver):
 
     def close(self) -> None:
         """See `Logger`."""
+        if self.recorder is not None:
+            sample_requests.publish_last(self)
         sample_requests.remove(self)
         if self._log is not None:
             self._log.close()

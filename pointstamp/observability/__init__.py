@@ -7,6 +7,7 @@ them as columns, and a dataflow of the same worker can read them as they happen
 """
 
 from pointstamp.metrics.endpoint import MetricsEndpoint as MetricsEndpoint
+from pointstamp.metrics.telemetry import Telemetry as Telemetry
 from pointstamp.observability.event_types import EVENTS as EVENTS
 from pointstamp.observability.event_types import EventType as EventType
 from pointstamp.observability.json_format import JsonFormatter as JsonFormatter
@@ -22,6 +23,7 @@ __all__ = [
     "Log",
     "LoggedRun",
     "MetricsEndpoint",
+    "Telemetry",
     "read",
     "summarize",
 ]

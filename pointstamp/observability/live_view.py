@@ -15,6 +15,12 @@ from typing import Any
 
 from pointstamp.errors import CommunicationError
 from pointstamp.observability.page_view import across_borders, exchanges, histogram
+from pointstamp.observability.sampled_path import (
+    SHORTEST_S,
+    SampledEpoch,
+    sampled_path,
+    slowest,
+)
 from pointstamp.runtime.watched_program import ReadWorkers
 from pointstamp.runtime.watched_samples import BURST_S, PARKED, PROGRAM, PROGRESS
 from pointstamp.runtime.watched_samples import EVERY_S as SAMPLED_EVERY_S
@@ -117,7 +123,7 @@ class LiveView:
         shares = {each["worker"]: self._shares(each) for each in workers}
         operators = _operators(workers, shares)
         for each in workers:
-            self._latencies.extend(map(tuple, each["latencies"]))
+            self._latencies.extend((*latency, each["worker"]) for latency in each["latencies"])
             kept = self._segments.setdefault(each["worker"], deque(maxlen=8192))
             kept.extend(each["segments"])
         n_ended = max((each["n_ended"] for each in workers), default=0)
@@ -138,9 +144,10 @@ class LiveView:
                 "epochs": [each[2] for each in self._series],
             },
             "timeline": self._timeline(at),
-            "critical": None,
-            "critical_note": "the critical path needs messages, which a log has: run with "
-            "log=ps.Log(folder), and `pointstamp watch` the folder",
+            "critical": self._critical(at),
+            "critical_note": "no epoch of the last minute took the "
+            f"{SHORTEST_S * 1e3:.0f} ms that samples need to show its critical path; exact paths "
+            "are in a log: run with log=ps.Log(folder), and `pointstamp watch` the folder",
             "latencies": self._latency_view(at, epochs_per_s, workers),
             "workers": [self._worker_view(each, answers, shares) for each in workers],
             "exchanges": self._exchanges(workers),
@@ -213,12 +220,25 @@ class LiveView:
         first = min((row["segments"][0][0] for row in rows if row["segments"]), default=at)
         return {"from": max(first, at - WINDOW_S), "to": at, "rows": rows, "is_sampled": True}
 
+    def _critical(self, at: float) -> dict[str, Any] | None:
+        """The critical path of the slowest epoch of the last minute, as the samples have it."""
+        epoch = slowest(
+            SampledEpoch(dataflow, epoch, ended - took, ended, worker)
+            for ended, took, _, dataflow, epoch, worker in self._latencies
+            if ended > at - WINDOW_S and ended - took > at - WINDOW_S
+        )
+        if epoch is None:
+            return None
+        names = {each["address"]: each["name"] for each in self._structure["operators"]}
+        rows = {worker: list(segments) for worker, segments in self._segments.items()}
+        return sampled_path(epoch, rows, names)
+
     def _latency_view(
         self, at: float, epochs_per_s: float, workers: list[dict[str, Any]]
     ) -> dict[str, Any]:
         recent = [each for each in self._latencies if each[0] > at - WINDOW_S]
         return {
-            **histogram([took for _, took, _ in recent], [weight for _, _, weight in recent]),
+            **histogram([each[1] for each in recent], [each[2] for each in recent]),
             "rate": epochs_per_s,
             "note": "of the last minute, estimated from samples: epochs that are integers, from "
             "the inputs to the probes of the same worker; short ones are looked at in each step "

@@ -39,7 +39,7 @@ from pointstamp.progress.operate import Operate
 from pointstamp.progress.topology import Port
 
 if TYPE_CHECKING:
-    from pointstamp.dataflow.channels import Queue
+    from pointstamp.dataflow.channels import Queue, Tee
     from pointstamp.dataflow.operator import Operator
     from pointstamp.operators.scope import Scope
     from pointstamp.operators.stream import Stream
@@ -123,6 +123,9 @@ class WorkerLog(StepObserver):
         """See `Logger`."""
         capabilities = self._buffers["capabilities"]
         return partial(LoggedCapabilities, operator.number, self._clock, capabilities, self._lost)
+
+    def output(self, operator: Any, tee: Tee) -> None:
+        """See `Logger`: what is sent is recorded where it arrives."""
 
     def channel(self, channel: Channel) -> Channel:
         """See `Logger`."""

@@ -56,6 +56,7 @@ def async_source(
         )
     environment = scope.environment
     builder = OperatorBuilder(scope, name)
+    builder.set_role("source")
     builder.states.refuse(NOT_REPLAYED)
     stream: Stream[Any] = builder.new_output()
 
@@ -126,6 +127,7 @@ class _Source:
             session = output.session(self._capability)
             (session.give_batch if self._takes_batches else session.give)(outcome.value)
             return 1
+        output.flush()  # before the epoch is left, as an input does: what counts them sees it so
         if isinstance(outcome, Advanced):
             self._capability.downgrade(outcome.time)
         else:

@@ -62,6 +62,7 @@ def partitioned_source(
             f"{scope.name!r} are of {scope.timestamp!r}: read it outside, and enter the scope"
         )
     builder = OperatorBuilder(scope, name)
+    builder.set_role("source")
     if run is None:
         builder.states.refuse(NOT_IN_A_RUN.format("source"))
     elif run.stream.scope is not scope:

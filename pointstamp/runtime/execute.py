@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pointstamp.communication.communicator import Communicator
     from pointstamp.dataflow.logging_protocol import LoggerFactory
     from pointstamp.metrics.endpoint import MetricsEndpoint
+    from pointstamp.metrics.telemetry import Telemetry
     from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
@@ -43,6 +44,7 @@ def execute(
     spill_directory: str | PathLike[str] | None = None,
     dashboard: bool | Dashboard = False,
     metrics: int | str | MetricsEndpoint | None = None,
+    telemetry: bool | Telemetry = False,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each worker, and complete what it built.
 
@@ -93,6 +95,9 @@ def execute(
         Serve metrics for Prometheus at `/metrics` of this port, and `/health` and `/ready`,
         as long as the workers run: a port of this machine alone, 0 for a free one, or
         "HOST:PORT". The logger "pointstamp.metrics" says which it is.
+    telemetry : bool or Telemetry
+        Give a trace of each epoch and each snapshot, and the same metrics, to OpenTelemetry: to its
+        global providers, or to those of a `ps.observability.Telemetry`; see `docs/operating.md`.
 
     Returns
     -------
@@ -108,7 +113,8 @@ def execute(
         When an argument is not what it has to be; when `main` is a coroutine function or a
         generator function: calling it runs nothing.
     MissingExtraError
-        If metrics are asked for, and prometheus_client is not installed.
+        If metrics are asked for, and prometheus_client is not installed; or telemetry, and the API
+        of OpenTelemetry is not.
 
     Examples
     --------
@@ -128,7 +134,7 @@ def execute(
         # What cannot be carried to the workers is reported under the name the caller knows.
         name = getattr(main, "__qualname__", repr(main))
         stack.enter_context(logging_run(name, workers, how))
-        log = stack.enter_context(metered(metrics, workers, log))
+        log = stack.enter_context(metered(metrics, telemetry, workers, log, name))
 
         def target(communicator: Communicator) -> Result:
             from pointstamp.runtime.run_worker import run_worker

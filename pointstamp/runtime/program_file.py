@@ -17,6 +17,25 @@ from pointstamp.communication.target import check_main
 from pointstamp.errors import UsageError
 
 
+def file_of(program: str) -> tuple[Path, str]:
+    """The file that `program`, `FILE.py:FUNCTION`, names, and the name of the function.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file.
+    """
+    file, _, name = program.rpartition(":")
+    if not file or not name:
+        raise UsageError(f"{program!r} is not FILE.py:FUNCTION, as in program.py:main")
+    path = Path(file).resolve()
+    if path.is_dir():
+        raise UsageError(f"{file}: it is a folder, and not a file of Python, as program.py is")
+    if not path.is_file():
+        raise UsageError(f"{file}: there is no such file (looked from {Path.cwd()})")
+    return path, name
+
+
 def load(program: str, args: list[str], given: str = "worker") -> Callable[..., Any]:
     """The function that `program`, `FILE.py:FUNCTION`, names.
 
@@ -30,14 +49,8 @@ def load(program: str, args: list[str], given: str = "worker") -> Callable[..., 
     UsageError
         If there is none, or it is nothing that workers can call with that.
     """
-    file, _, name = program.rpartition(":")
-    if not file or not name:
-        raise UsageError(f"{program!r} is not FILE.py:FUNCTION, as in program.py:main")
-    path = Path(file).resolve()
-    if path.is_dir():
-        raise UsageError(f"{file}: it is a folder, and not a file of Python, as program.py is")
-    if not path.is_file():
-        raise UsageError(f"{file}: there is no such file (looked from {Path.cwd()})")
+    path, name = file_of(program)
+    file = program.rpartition(":")[0]
     module = _imported(path)
     if not hasattr(module, name):
         functions = [

@@ -86,7 +86,7 @@ def run(
     allow_missing, allow_new : collection of str
         Operators of the snapshot that the dataflow has no more, and such that it has anew.
     **options
-        As of `execute`: `log`, `memory_limit`, `dashboard`, `metrics` and so on.
+        As of `execute`: `log`, `memory_limit`, `dashboard`, `metrics`, `telemetry` and so on.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a run does with `metrics=`: it serves them, and has its workers count."""
+"""What a run does with `metrics=` and `telemetry=`: it has its workers count, and shows that."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ if TYPE_CHECKING:
 
 @contextmanager
 def metered(
-    metrics: Any, n_workers: int, log: LoggerFactory | None
+    metrics: Any, telemetry: Any, n_workers: int, log: LoggerFactory | None, name: str
 ) -> Iterator[LoggerFactory | None]:
-    """Serve metrics during the block, if they are asked for; what the workers log to then.
+    """Show what workers count during the block, if that is asked for; what they log to then.
 
     Raises
     ------
     UsageError
-        If they cannot be served there.
+        If it cannot be served there, or is asked for in another way.
     MissingExtraError
-        If prometheus_client is not installed.
+        If prometheus_client is not installed, or the API of OpenTelemetry.
     """
-    if metrics is None:
+    if metrics is None and (telemetry is None or telemetry is False):
         yield log
         return
-    # Not above: few programs have metrics, and others need nothing that they are made of.
+    # Not above: few programs have any, and others need nothing that they are made of.
     from pointstamp.metrics.endpoint import endpoint_of
+    from pointstamp.metrics.observed import observing
+    from pointstamp.metrics.telemetry import telemetry_of
 
-    endpoint = endpoint_of(metrics)
-    assert endpoint is not None  # as something was given
-    from pointstamp.metrics.server import serving
-
-    with serving(endpoint, n_workers, log) as (_, counted):
-        yield counted
+    places = endpoint_of(metrics), telemetry_of(telemetry)
+    with observing(*places, n_workers, log, name=name) as observed:
+        yield observed.log

@@ -21,6 +21,7 @@ from pointstamp.runtime.worker import Worker
 
 if TYPE_CHECKING:
     from pointstamp.metrics.endpoint import MetricsEndpoint
+    from pointstamp.metrics.telemetry import Telemetry
 
 Result = TypeVar("Result")
 Args = TypeVarTuple("Args")
@@ -38,6 +39,7 @@ def run_worker(
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
     metrics: int | str | MetricsEndpoint | None = None,
+    telemetry: bool | Telemetry = False,
     watches_for_stalls: bool = True,
     responder: Callable[[Worker], AbstractContextManager[object]] = introspected,
 ) -> Result:
@@ -46,9 +48,9 @@ def run_worker(
     Leaves the communicator open, for its maker to close. Meanwhile `pointstamp explain` can ask
     what the worker waits for, and in the main thread of a process without a control connection
     SIGUSR1 is answered with that, unless the program uses that signal; another `responder` is a
-    context manager that is open as long as the worker runs. With `metrics`, as of `execute`, those
-    of this worker alone are served. Without a `watchdog_s`, a thread watches for stalls, unless
-    `watches_for_stalls` is false.
+    context manager that is open as long as the worker runs. With `metrics`
+    and `telemetry`, as of `execute`, those of this worker alone are shown. Without a `watchdog_s`,
+    a thread watches for stalls, unless `watches_for_stalls` is false.
 
     Raises
     ------
@@ -63,7 +65,9 @@ def run_worker(
         progress, log, watchdog_s, in_flight_bytes, accumulate, memory_limit, spill_directory
     )
     with ExitStack() as stack:
-        log = logging_epochs(stack.enter_context(metered(metrics, 1, log)))
+        name = getattr(main, "__qualname__", repr(main))
+        counted = stack.enter_context(metered(metrics, telemetry, 1, log, name))
+        log = logging_epochs(counted)
         kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
         memory = stack.enter_context(memory_budget(memory_limit, spill_directory))
         worker = Worker(

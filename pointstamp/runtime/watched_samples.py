@@ -48,6 +48,9 @@ PARKED, PROGRAM, PROGRESS = "parked", "program", "progress"
 Segment = tuple[float, float, str]
 """From, to, in seconds since 1970, and what."""
 
+Latency = tuple[float, float, float, str, int]
+"""When an epoch ended, seconds that it took, for how many it stands, its dataflow, and which."""
+
 _READING = (RuntimeError, ValueError, KeyError, AttributeError, IndexError, TypeError)
 """What reading a worker may raise that goes on meanwhile."""
 
@@ -70,8 +73,8 @@ class WorkerSamples:
         self.n_samples: Counter[str] = Counter()
         self.lines: Counter[tuple[str, str]] = Counter()
         self.segments: deque[Segment] = deque(maxlen=N_SEGMENTS)
-        self.latencies: deque[tuple[float, float, float]] = deque(maxlen=N_LATENCIES)
-        """(when it ended, seconds, how many it stands for) of those seen to begin and to end."""
+        self.latencies: deque[Latency] = deque(maxlen=N_LATENCIES)
+        """Of those seen to begin and to end."""
         self.n_ended = 0
         self._thread = thread
         self._known: dict[int, tuple[list[WatchedScope], list[tuple[str, Operator]]]] = {}
@@ -110,7 +113,9 @@ class WorkerSamples:
             tracker.look(now)
             # One that is over before the second look may have been as short as one likes.
             self.latencies += [
-                (ended, took, 1.0) for ended, took in tracker.take() if took > 1.5 * EVERY_S
+                (ended, took, 1.0, dataflow.name, epoch)
+                for ended, took, epoch in tracker.take()
+                if took > 1.5 * EVERY_S
             ]
         self.n_ended = sum(each.n_ended for each in self._epochs.values())
 
@@ -152,10 +157,10 @@ class WorkerSamples:
     def _take_bursts(self) -> None:
         """Note what was measured in a burst that is over."""
         for tracker in self._in_bursts:
-            for ended, took in tracker.take():
+            for ended, took, epoch in tracker.take():
                 # An epoch that is longer fits into fewer bursts.
                 weight = BURST_EVERY_S / max(BURST_S - took, BURST_S / 10)
-                self.latencies.append((ended, took, weight))
+                self.latencies.append((ended, took, weight, tracker.name, epoch))
         self._in_bursts = []
 
     def operators(self, worker: Worker, dataflow: Any) -> list[tuple[str, Operator]]:
@@ -210,10 +215,11 @@ class _EpochTracker:
     """
 
     def __init__(self, dataflow: Any, probes: list[Operator]) -> None:
+        self.name: str = dataflow.name
         self._inputs = list(dataflow.inputs)
         self._probes = probes
         self._begun: deque[tuple[int, float]] = deque(maxlen=N_LATENCIES)
-        self._ended: list[tuple[float, float]] = []
+        self._ended: list[tuple[float, float, int]] = []
         self._time: int | None = None
         self._frontier: int | None = None
         self.n_ended = 0
@@ -239,12 +245,12 @@ class _EpochTracker:
             self.n_ended += max(0, frontier - self._frontier)
         self._time, self._frontier = least, frontier
         while self._begun and self._begun[0][0] < frontier:
-            _, began = self._begun.popleft()
+            epoch, began = self._begun.popleft()
             if now > began:  # else it ended before it was seen
-                self._ended.append((now, now - began))
+                self._ended.append((now, now - began, epoch))
 
-    def take(self) -> list[tuple[float, float]]:
-        """(when it ended, seconds) of those that have ended since the last call."""
+    def take(self) -> list[tuple[float, float, int]]:
+        """(when it ended, seconds, which) of those that have ended since the last call."""
         ended, self._ended = self._ended, []
         return ended
 

@@ -10,6 +10,7 @@ from typing import Any
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.target import check_workers
 from pointstamp.errors import UsageError
+from pointstamp.metrics.telemetry import Telemetry
 from pointstamp.runtime.dashboards import Dashboard, dashboard_options, open_dashboard
 from pointstamp.service.checkpoint_config import checkpoint_config, checkpoint_of
 from pointstamp.service.protocol import WorkerHandle, token_of
@@ -39,6 +40,7 @@ def serve(
     spill_directory: str | PathLike[str] | None = None,
     dashboard: bool | Dashboard = False,
     metrics: Any = None,
+    telemetry: bool | Telemetry = False,
 ) -> Service:
     """Run a dataflow that stays, on workers of this machine; what to drive it with.
 
@@ -91,6 +93,8 @@ def serve(
     metrics : int, str or MetricsEndpoint, optional
         Serve metrics for Prometheus at `/metrics` of a port, and `/health` and `/ready`; see
         `execute`. `service.metrics_url` is where.
+    telemetry : bool or Telemetry
+        Give traces and metrics to OpenTelemetry; see `execute`.
 
     Returns
     -------
@@ -151,7 +155,8 @@ def serve(
     place = checkpoint_of(checkpoint)
     flight = None if threads else FlightConfig(new_secret(), certificates)
     # Behind all checks: it listens from here on.
-    endpoint = ServiceMetrics(metrics, workers)
+    name = getattr(build, "__qualname__", "service")
+    endpoint = ServiceMetrics(metrics, workers, telemetry, name)
     spec = endpoint.count(spec)
 
     def make_pool(former: Sequence[WorkerHandle]) -> WorkerPool:

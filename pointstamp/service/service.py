@@ -237,8 +237,11 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._feeds.end()
         self._close_page()
         LOGGER.info("service %r has stopped: all that it was sent is complete", self.name)
-        self._metrics.close()
-        if not supervisor.join(END_S):
+        try:
+            have_ended = supervisor.join(END_S)
+        finally:
+            self._metrics.close()  # with what the workers have counted until their ends
+        if not have_ended:
             supervisor.abort()
             raise ServiceError(f"the workers did not end in {END_S:g} s, and were aborted")
         if supervisor.termination.error is not None:

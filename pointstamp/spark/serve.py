@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pointstamp.communication.tls import Certificates
+    from pointstamp.metrics.telemetry import Telemetry
     from pointstamp.runtime.dashboards import Dashboard
     from pointstamp.service.protocol import WorkerHandle
     from pointstamp.service.service import Service
@@ -50,6 +51,7 @@ def serve(
     spill_directory: str | PathLike[str] | None = None,
     dashboard: bool | Dashboard = False,
     metrics: Any = None,
+    telemetry: bool | Telemetry = False,
 ) -> Service:
     """Run a dataflow that stays, on the tasks of a Spark job; what to drive it with.
 
@@ -90,6 +92,8 @@ def serve(
         The driver serves the page; see `ps.execute`.
     metrics : int, str or MetricsEndpoint, optional
         Served by the driver; see `ps.serve`.
+    telemetry : bool or Telemetry
+        Given by the driver; see `ps.serve`.
 
     Returns
     -------
@@ -159,7 +163,7 @@ def serve(
     place = checkpoint_of(checkpoint)
     flight = FlightConfig(new_secret(), certificates)
     # Behind all checks: it listens from here on.
-    endpoint = ServiceMetrics(metrics, workers)
+    endpoint = ServiceMetrics(metrics, workers, telemetry, name)
     spec = endpoint.count(spec)
 
     def make_pool(former: Sequence[WorkerHandle]) -> SparkWorkerPool:

@@ -57,7 +57,7 @@ def counting(worker: ps.Worker, is_over: threading.Event) -> int:
     return epoch
 
 
-def watched(look: Callable[[LiveView], Any], workers: int = 2) -> Any:
+def watched(look: Callable[[LiveView], Any], workers: int = 2, main: Any = counting) -> Any:
     """What `look` finds in a program that runs meanwhile, on threads."""
     is_over, found = threading.Event(), []
 
@@ -74,7 +74,7 @@ def watched(look: Callable[[LiveView], Any], workers: int = 2) -> Any:
 
     thread = threading.Thread(target=looking)
     thread.start()
-    ps.execute(counting, is_over, workers=workers, threads=True)
+    ps.execute(main, is_over, workers=workers, threads=True)
     thread.join()
     if isinstance(found[0], BaseException):
         raise found[0]
@@ -141,6 +141,41 @@ def test_epochs_are_sampled() -> None:
     view = watched(look, workers=1)
     assert 1e-6 < view["latencies"]["p50"] <= view["latencies"]["p99"] < 10
     assert view["latencies"]["rate"] > 0
+
+
+def slow(worker: ps.Worker, is_over: threading.Event) -> None:
+    """Worker 1 takes a tenth of a second for what worker 0 sends in each epoch."""
+    with worker.dataflow("slow") as scope:
+        input, stream = scope.new_input()
+        sleepy = stream.exchange(to=lambda x: 1).map(lambda x: time.sleep(0.1), name="Sleepy")
+        probe = sleepy.probe()
+    epoch = 0
+    while not is_over.is_set():
+        if worker.index == 0:
+            input.send(epoch)
+        epoch += 1
+        input.advance_to(epoch)
+        worker.step_while(lambda epoch=epoch: probe.less_than(epoch))
+
+
+def test_the_slowest_epoch_has_a_path_as_the_samples_have_it() -> None:
+    def look(view: LiveView) -> Any:
+        def measured() -> Any:
+            view._read_s = 0.0
+            return view.view()["critical"]
+
+        return until(measured)
+
+    critical = watched(look, main=slow)
+    assert critical["dataflow"] == "slow"
+    assert critical["latency"] > 0.06
+    assert "20 ms" in critical["note"]
+    longest = critical["sums"][0]
+    assert (longest["kind"], longest["name"]) == ("operator", "Sleepy")
+    assert longest["seconds"] > 0.5 * critical["latency"]
+    assert {each["worker"] for each in critical["parts"] if each["name"] == "Sleepy"} == {1}
+    assert critical["parts"][0]["from"] == critical["from"]
+    assert critical["parts"][-1]["to"] == critical["to"]
 
 
 def test_a_click_explains_with_the_path_and_the_line() -> None:

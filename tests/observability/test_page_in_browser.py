@@ -227,3 +227,43 @@ def test_without_the_token_there_is_no_page(browser: Browser) -> None:
         browser.open(server.url)
         said = browser.wait("document.body?.dataset.failed")
         assert "no worker of the program answers" in said
+
+
+def slow(worker: ps.Worker, go_on: Callable[[int], bool]) -> None:
+    """Epochs that wait for an operator of worker 1."""
+    with worker.dataflow("slow") as scope:
+        input, stream = scope.new_input("numbers")
+        probe = (
+            stream.exchange(to=lambda x: 1)
+            .map(lambda x: time.sleep(0.15), name="Sleepy")
+            .exchange(to=lambda x: 0)
+            .probe()
+        )
+    epoch = 0
+    while go_on(epoch):
+        if worker.index == 0:
+            input.send(epoch)
+        epoch += 1
+        input.advance_to(epoch)
+        worker.step_while(lambda epoch=epoch: probe.less_than(epoch))
+
+
+def test_a_running_program_has_the_critical_path_of_its_slowest_epoch(browser: Browser) -> None:
+    with Running(slow, 2) as running:
+        browser.open(running.server.url)
+        browser.wait(READY)
+        browser.wait("view.critical && view.critical.sums[0].name === 'Sleepy'")
+        browser.wait("document.querySelectorAll('#critical table').length === 1")
+        said = " ".join(browser.texts("#critical"))
+        assert "Critical path of the slowest epoch" in said
+        assert "Sleepy" in said
+        assert "Estimated" in said
+        browser.click("#zoom-critical")
+        shown = browser.value("panels.timeline.shown()[1] - panels.timeline.shown()[0]")
+        assert shown < 10
+        # The slowest may be another one later, and the timeline shows that.
+        at = browser.value("view.at")
+        browser.wait(f"view.at > {at + 1}")
+        within = "(([a, b]) => a < view.critical.from && view.critical.to < b)"
+        assert browser.value(f"{within}(panels.timeline.shown())")
+        assert browser.errors == []

@@ -109,7 +109,23 @@ class Timeline {
     return this.colours.get(what);
   }
 
-  show(timeline, critical) { this.data = timeline; this.critical = critical; this.draw(); }
+  show(timeline, critical) {
+    this.data = timeline;
+    this.critical = critical;
+    // Of a running program another epoch may be the slowest now.
+    if (this.range && this.range === this.critically) this.zoomToCritical();
+    else this.draw();
+  }
+
+  zoomToCritical() {
+    this.range = null;
+    if (this.critical) {
+      const { from, to } = this.critical, margin = (to - from) * 0.05;
+      this.range = [from - margin, to + margin];
+    }
+    this.critically = this.range;
+    this.draw();
+  }
 
   shown() { return this.range || [this.data.from, this.data.to]; }
 
@@ -225,11 +241,7 @@ class Panels {
       axes: axes({ label: "key range", labelSize: 16, size: 44 }, { values: (u, ticks) => ticks.map(amount) }),
     }));
     by("zoom-all").addEventListener("click", () => { this.timeline.range = null; this.timeline.draw(); });
-    by("zoom-critical").addEventListener("click", () => {
-      const { from, to } = this.view.critical, margin = (to - from) * 0.05;
-      this.timeline.range = [from - margin, to + margin];
-      this.timeline.draw();
-    });
+    by("zoom-critical").addEventListener("click", () => this.timeline.zoomToCritical());
   }
 
   edgeAt(i) {
@@ -270,7 +282,7 @@ class Panels {
     const said = document.createElement("p");
     said.className = "hint";
     said.textContent = `Critical path of the slowest epoch, ${critical.epoch} of ${critical.dataflow}: ` +
-      `${duration(critical.latency)}; outlined in red above.`;
+      `${duration(critical.latency)}; outlined in red above. ${critical.note || ""}`;
     parent.prepend(said);
   }
 
