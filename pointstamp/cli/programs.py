@@ -68,6 +68,9 @@ def run(
         str | None,
         Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus there; 0: a free port."),
     ] = None,
+    progress_bar: Annotated[
+        bool, Option("--progress-bar", help="Show how far it is, on standard error.")
+    ] = False,
     log_level: Annotated[
         Literal["debug", "info", "warning"] | None,
         Option(
@@ -98,12 +101,16 @@ def run(
     if process is None and hosts is None and secret is None and tls is None:
         if connections != "worker":
             raise UsageError("--connections machine is for several machines: name --hosts")
-        execute(main, *words, workers=workers, threads=threads, **options)
+        execute(
+            main, *words, workers=workers, threads=threads, progress_bar=progress_bar, **options
+        )
         return
     if process is None or hosts is None or secret is None:
         raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
     if workers > 1 or threads:
         raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
+    if progress_bar:
+        raise UsageError("--progress-bar is for workers that this command starts: not with --hosts")
     run_process(main, words, process, hosts, secret, tls, say, connections, **options)
 
 
