@@ -52,8 +52,8 @@ class DataflowDrawing:
         ...         scope.to_stream(["a", "b"]).exchange()
         ...     return scope.drawing().svg()
         >>> (picture,) = ps.execute(main)
-        >>> picture.count("<rect"), picture.count("<path")  # two boxes, in a frame; a tip, a stream
-        (3, 2)
+        >>> picture.count("<rect"), picture.count("<path")  # two boxes in a frame; a stream
+        (3, 1)
         """
         places = layout({"operators": self._operators, "streams": self._streams})
         width, height = (round(each + 2 * MARGIN) for each in (places.width, places.height))

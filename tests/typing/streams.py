@@ -363,6 +363,7 @@ def executing() -> None:
     def main(worker: ps.Worker, upto: int) -> list[int]:
         with worker.dataflow("name") as scope:
             assert_type(scope, ps.Scope)
+            assert_type(scope.drawing(), Any)
         return [worker.index]
 
     assert_type(ps.execute(main, 10, workers=2), ps.RunResults[list[int]])
