@@ -306,10 +306,12 @@ class _ScopeLayout:
         for part in sorted(parts, key=lambda part: min(nodes[key].y for key in part)):
             rooms = []
             for layer in self._layers:
-                for above, node in zip([None, *layer], layer, strict=False):
-                    if node.key in part and (above is None or above.key not in part):
-                        lowest = above and above.y + above.height + BETWEEN_ROWS
-                        rooms.append(node.y - (top if lowest is None else lowest))
+                before: _Node | None = None
+                for node in layer:
+                    if node.key in part and (before is None or before.key not in part):
+                        free = top if before is None else before.y + before.height + BETWEEN_ROWS
+                        rooms.append(node.y - free)
+                    before = node
             for key in part:
                 nodes[key].y -= min(rooms)
 
@@ -356,12 +358,12 @@ class _ScopeLayout:
             points: list[Point] = []
             for edge in pieces:
                 source, target = edge.source, edge.target
-                begin, end = source.y + edge.begin, target.y + edge.end
+                level, other = source.y + edge.begin, target.y + edge.end
                 # It turns between the layers: in them it would cross what is above or below.
-                points.append((source.x + source.width, begin))
-                points.append((source.layer_ends[1], begin))
-                points.append((target.layer_ends[0], end))
-                points.append((target.x, end))
+                points.append((source.x + source.width, level))
+                points.append((source.layer_ends[1], level))
+                points.append((target.layer_ends[0], other))
+                points.append((target.x, other))
             found[stream] = Line(tuple(points), is_back=False)
         bottom = self.height - BOTTOM - LANE * len(self._back)
         for lane, (stream, edge) in enumerate(self._back.items(), start=1):
