@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from pointstamp.formats.sql_source import SqlSource as SqlSource
     from pointstamp.formats.webhooks import WebhookCall as WebhookCall
     from pointstamp.formats.webhooks import WebhookSource as WebhookSource
+    from pointstamp.observability.dataflow_drawing import DataflowDrawing as DataflowDrawing
     from pointstamp.observability.log import Log as Log
     from pointstamp.operators.event_clock import EventClock as EventClock
     from pointstamp.operators.event_clock import TimestampClock as TimestampClock
@@ -133,6 +134,7 @@ if TYPE_CHECKING:
     from pointstamp.runtime.dashboards import Dashboard as Dashboard
     from pointstamp.runtime.execute import execute as execute
     from pointstamp.runtime.run_flow import run as run
+    from pointstamp.runtime.run_results import RunResults as RunResults
     from pointstamp.runtime.run_worker import run_worker as run_worker
     from pointstamp.runtime.sequencer import Sequencer as Sequencer
     from pointstamp.runtime.simulate import simulate as simulate
@@ -204,6 +206,7 @@ _HOMES = {
     "Communicator": "pointstamp.communication.communicator",
     "Connect": "pointstamp.communication.event_sockets",
     "Dashboard": "pointstamp.runtime.dashboards",
+    "DataflowDrawing": "pointstamp.observability.dataflow_drawing",
     "DateTime": "pointstamp.progress.line_timestamps",
     "DateTimeUTC": "pointstamp.progress.line_timestamps",
     "Distribute": "pointstamp.dataflow.pact",
@@ -240,6 +243,7 @@ _HOMES = {
     "Reading": "pointstamp.operators.flow_control",
     "Scope": "pointstamp.operators.scope",
     "Sequencer": "pointstamp.runtime.sequencer",
+    "RunResults": "pointstamp.runtime.run_results",
     "RestartPolicy": "pointstamp.service.restart_policy",
     "Service": "pointstamp.service.service",
     "Sessions": "pointstamp.operators.window_assigners",

@@ -94,6 +94,9 @@ def run(
     reload: Annotated[
         bool, Option("--reload", help="Run again whenever a file of the program's folder changes.")
     ] = False,
+    progress_bar: Annotated[
+        bool, Option("--progress-bar", help="Show how far it is, on standard error.")
+    ] = False,
     log_level: Annotated[
         Literal["debug", "info", "warning"] | None,
         Option(
@@ -139,7 +142,9 @@ def run(
         if is_flow:
             _run_flow(main, words, workers, threads, checkpoint, epoch_s, options)
             return
-        execute(main, *words, workers=workers, threads=threads, **options)
+        execute(
+            main, *words, workers=workers, threads=threads, progress_bar=progress_bar, **options
+        )
         return
     if is_flow:
         raise UsageError(
@@ -150,6 +155,8 @@ def run(
         raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
     if workers > 1 or threads:
         raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
+    if progress_bar:
+        raise UsageError("--progress-bar is for workers that this command starts: not with --hosts")
     run_process(main, words, process, hosts, secret, tls, say, connections, **options)
 
 

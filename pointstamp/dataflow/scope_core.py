@@ -214,6 +214,8 @@ class ScopeCore(Generic[S]):
                 "it is run elsewhere, and what it keeps there is not known"
             )
         self._children[node] = operator
+        if self.environment.source_counts is not None and isinstance(operator, Operator):
+            self.environment.source_counts.add(self.number, node, operator)
 
     def add_operator(self, operator: Operate) -> int:
         """Put in something that speaks `Operate`; its number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sized
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,6 +14,7 @@ from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.source_counts import set_source_size
 from pointstamp.dataflow.stream_core import T
 from pointstamp.errors import DroppedError, InputError
 from pointstamp.operators.generic import Build
@@ -127,6 +128,17 @@ def _is_over(scope: ScopeCore[Any]) -> bool:
     return durable_state is not None and durable_state.is_restored
 
 
+def _size(records: Any) -> int | None:
+    """How many records there are, where that is known."""
+    return len(records) if isinstance(records, Sized) else None
+
+
+def _size_of_all(batches: Any) -> int | None:
+    """The same of several batches."""
+    sizes = [_size(batch) for batch in batches] if isinstance(batches, list | tuple) else [None]
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
 class SourceMethods(ScopeCore["Stream[Any]"]):
     """Where records come from. Methods of `Scope`."""
 
@@ -191,9 +203,10 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         """
         batches = batches_of(records)
         if batches is not None:
-            return self.batches_to_stream(batches, name=name)
+            return self._send_batches(batches, lambda: _size(records), name)
         builder = OperatorBuilder(self, name)
         stream = builder.new_output()
+        set_source_size(stream, lambda: _size(records))
 
         def make_logic(
             capabilities: list[Capability], info: OperatorInfo
@@ -226,8 +239,14 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         >>> ps.testing.collect(lambda scope: scope.batches_to_stream([[1, 2], [3]]))
         [(0, 1), (0, 2), (0, 3)]
         """
+        return self._send_batches(batches, lambda: _size_of_all(batches), name)
+
+    def _send_batches(
+        self, batches: Iterable[Any], n_total: Callable[[], int | None], name: str
+    ) -> Stream[Any]:
         builder = OperatorBuilder(self, name)
         stream = builder.new_output()
+        set_source_size(stream, n_total)
 
         def make_logic(
             capabilities: list[Capability], info: OperatorInfo

@@ -246,6 +246,8 @@ class FlowWorker:
         # The name is that of state in snapshots: not one that a program may change.
         with self._worker.dataflow("flow", durable=flow.durable) as scope:
             self._epochs, stream = scope.new_input("Epochs")
+            if environment.source_counts is not None:
+                environment.source_counts.leave_out(stream)
             self._probe = stream.probe()
             self._run = RunEpochs(stream, flow.run, flow.first == 0, self._is_durable)
             environment.run_epochs = self._run

@@ -107,6 +107,7 @@ read from there on [0, 1, 2]
         "a source to be checked has records",
         f"found none in {names}",
     )
+    _check_sizes(source, names, read)
     for name, items in read.items():
         _check_again(read_items, name, items, n_batches)
         places: Sequence[int] = range(len(items))
@@ -114,6 +115,23 @@ read from there on [0, 1, 2]
             places = sorted(draw.sample(places, n_positions))
         for place in places:
             _check_resumed(read_items, name, items, place, n_batches)
+
+
+def _check_sizes(source: Source, names: list[str], read: dict[str, list[_Item]]) -> None:
+    if not callable(getattr(source, "sizes", None)):
+        return
+    sizes = source.sizes()  # type: ignore[attr-defined]  # a source may have it
+    _require(set(names) <= set(sizes), "sizes() has each partition", f"found {sizes}")
+    law = "what comes before a position is an integer, grows with it, and is at most the size"
+    for name, items in read.items():
+        positions = [pickle.loads(stored) for _, stored in items]
+        n_before = getattr(source, "n_before", lambda partition, position: position)
+        found = [n_before(name, position) for position in positions]
+        _require(
+            all(type(n) is int and 0 <= n <= sizes[name] for n in found) and found == sorted(found),
+            law,
+            f"partition {name!r} of size {sizes[name]} has {found} before {positions}",
+        )
 
 
 def _check_again(read: _Read, name: str, items: list[_Item], n_batches: int) -> None:

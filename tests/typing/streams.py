@@ -365,9 +365,10 @@ def executing() -> None:
     def main(worker: ps.Worker, upto: int) -> list[int]:
         with worker.dataflow("name") as scope:
             assert_type(scope, ps.Scope)
+            assert_type(scope.drawing(), Any)
         return [worker.index]
 
-    assert_type(ps.execute(main, 10, workers=2), list[list[int]])
+    assert_type(ps.execute(main, 10, workers=2), ps.RunResults[list[int]])
     assert_type(ps.simulate(main, 10, workers=2, seed=1), list[list[int]])
     found = ps.testing.collect(lambda scope: scope.to_stream("ab"))
     assert_type(found, list[tuple[Any, Any]])
