@@ -1,6 +1,6 @@
 cimport cython
 
-from pointstamp.containers.registry cimport kind_of, n_records
+from pointstamp.containers.registry cimport batch_schema, kind_of, n_records
 from pointstamp.progress.change_batch cimport ChangeBatch
 from pointstamp.progress.subgraph cimport Activation
 

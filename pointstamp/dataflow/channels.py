@@ -21,7 +21,7 @@ from typing import Any
 from pointstamp.communication.communicator import Channel
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.registry import kind_of, n_records
+from pointstamp.containers.registry import batch_schema, kind_of, n_records
 from pointstamp.containers.splitting import place, split_by_worker
 from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.dataflow.operator_error import operator_error
@@ -113,7 +113,7 @@ class Tee:
         if not n:
             return
         if kind is not self._kind or self._schema is not None:
-            schema = kind.schema(batch)
+            schema = batch_schema(kind, batch)
             # What is the same object need not be compared, name by name and type by type.
             if kind is not self._kind or schema is not self._schema:
                 self._check(kind, schema)
@@ -421,7 +421,7 @@ class KeyCheckingPusher(Pusher):
     def push(self, time: Any, batch: Any) -> None:
         """Queue a batch of this worker."""
         kind = kind_of(batch)
-        schema = kind.schema(batch)
+        schema = batch_schema(kind, batch)
         if schema is None or (schema is not self._checked and schema != self._checked):
             try:
                 self._check(kind, batch)
