@@ -11,7 +11,7 @@ from pointstamp.containers.registry import batches_of
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.connectors import Source
 from pointstamp.dataflow.durability import NOT_REPLAYED
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.source_counts import set_source_size
@@ -19,7 +19,8 @@ from pointstamp.dataflow.stream_core import T
 from pointstamp.errors import DroppedError, InputError
 from pointstamp.operators.generic import Build
 from pointstamp.operators.user_code import is_async
-from pointstamp.progress.timestamp import Timestamp
+from pointstamp.progress.activation import Activation
+from pointstamp.progress.timestamp import Int, Timestamp
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.event_loop import AsyncInput
@@ -39,16 +40,17 @@ class InputHandle:
         timestamp: Timestamp,
         capability: Capability,
         output: Output,
-        activate: Callable[[], None],
+        activation: Activation,
         is_throttled: Callable[[], bool] = lambda: False,
     ) -> None:
         self._is_throttled = is_throttled
         self.name = name
         self._timestamp = timestamp
+        self._is_int = timestamp is Int
         self._capability = capability
         self._session = output.session(capability)
         self._output = output
-        self._activate = activate
+        self._activation = activation
         self.is_closed = False
         self.is_dropped = False
         """Whether its dataflow was dropped, and it closed with that."""
@@ -71,13 +73,13 @@ class InputHandle:
         """Send one record at the current time."""
         self._check("send")
         self._session.give(record)
-        self._activate()
+        self._activation.ask()
 
     def send_batch(self, batch: Any) -> None:
         """Send a container at the current time; it must not change afterwards."""
         self._check("send")
         self._session.give_batch(batch)
-        self._activate()
+        self._activation.ask()
 
     def advance_to(self, time: Any) -> None:
         """Promise to send at `time` or later only.
@@ -88,10 +90,11 @@ class InputHandle:
             If `time` is not at or after the current time.
         """
         self._check("advance")
-        time = self._timestamp.check(time)
         now = self._capability.time
-        if not self._timestamp.less_equal(now, time):
-            raise InputError(f"input {self.name!r} is at {now} and cannot go back to {time}")
+        if not (self._is_int and type(time) is int and time >= now):
+            time = self._timestamp.check(time)
+            if not self._timestamp.less_equal(now, time):
+                raise InputError(f"input {self.name!r} is at {now} and cannot go back to {time}")
         self._output.flush()
         self._capability.downgrade(time)
 
@@ -120,6 +123,15 @@ class InputHandle:
 
     def __repr__(self) -> str:
         return f"InputHandle({self.name!r}, {'closed' if self.is_closed else self.time!r})"
+
+
+class _Driven(BuiltInLogic):
+    """Nothing: what was given to the handle is flushed after this, as for any operator."""
+
+    __slots__ = ()
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """Do nothing."""
 
 
 def _is_over(scope: ScopeCore[Any]) -> bool:
@@ -170,21 +182,22 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
             capabilities: list[Capability], info: OperatorInfo
         ) -> Callable[[list[Input], list[Output]], None]:
             (output,) = builder.output_handles
+            activation = info.activate
+            assert isinstance(activation, Activation)  # it is asked for each record
             handles.append(
                 InputHandle(
                     name,
                     self.timestamp,
                     capabilities.pop(),
                     output,
-                    info.activate,
+                    activation,
                     info.is_throttled,
                 )
             )
             durable_state = self.environment.durable_state
             if durable_state is not None and durable_state.is_restored:
                 handles[0].advance_to(self.epochs().first(durable_state.first_epoch))
-            # What was given to the handle is flushed after this, as for any operator.
-            return lambda inputs, outputs: None
+            return _Driven()
 
         builder.build(make_logic)
         (handle,) = handles
