@@ -137,14 +137,13 @@ def run(
     is_flow = checkpoint is not None or epoch_s is not None
     main = load(program, words, "scope" if is_flow else "worker")
     if process is None and hosts is None and secret is None and tls is None:
+        options["progress_bar"] = progress_bar
         if connections != "worker":
             raise UsageError("--connections machine is for several machines: name --hosts")
         if is_flow:
             _run_flow(main, words, workers, threads, checkpoint, epoch_s, options)
             return
-        execute(
-            main, *words, workers=workers, threads=threads, progress_bar=progress_bar, **options
-        )
+        execute(main, *words, workers=workers, threads=threads, **options)
         return
     if is_flow:
         raise UsageError(
