@@ -15,7 +15,7 @@ import pointstamp as ps
 from tests.checkpoint import s3
 from tests.checkpoint.s3 import Store
 
-pytestmark = pytest.mark.xdist_group("connectors on S3")  # one server for all
+pytestmark = pytest.mark.xdist_group("s3")  # as those of checkpoints are
 
 pytest.importorskip("moto", reason="moto's server stands for S3")
 
