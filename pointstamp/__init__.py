@@ -98,6 +98,17 @@ if TYPE_CHECKING:
     from pointstamp.formats.events import Progress as Progress
     from pointstamp.formats.file_sink import FileSink as FileSink
     from pointstamp.formats.file_source import FileSource as FileSource
+    from pointstamp.formats.flight_source import FlightSource as FlightSource
+    from pointstamp.formats.http_events import ServerSentEvent as ServerSentEvent
+    from pointstamp.formats.http_events import ServerSentEventSource as ServerSentEventSource
+    from pointstamp.formats.kafka_sink import KafkaSink as KafkaSink
+    from pointstamp.formats.kafka_source import KafkaMessage as KafkaMessage
+    from pointstamp.formats.kafka_source import KafkaSource as KafkaSource
+    from pointstamp.formats.sql_sink import SqlSink as SqlSink
+    from pointstamp.formats.sql_source import SqlSource as SqlSource
+    from pointstamp.formats.webhooks import WebhookCall as WebhookCall
+    from pointstamp.formats.webhooks import WebhookSource as WebhookSource
+    from pointstamp.observability.dataflow_drawing import DataflowDrawing as DataflowDrawing
     from pointstamp.observability.log import Log as Log
     from pointstamp.operators.event_clock import EventClock as EventClock
     from pointstamp.operators.event_clock import TimestampClock as TimestampClock
@@ -123,6 +134,7 @@ if TYPE_CHECKING:
     from pointstamp.runtime.dashboards import Dashboard as Dashboard
     from pointstamp.runtime.execute import execute as execute
     from pointstamp.runtime.run_flow import run as run
+    from pointstamp.runtime.run_results import RunResults as RunResults
     from pointstamp.runtime.run_worker import run_worker as run_worker
     from pointstamp.runtime.sequencer import Sequencer as Sequencer
     from pointstamp.runtime.simulate import simulate as simulate
@@ -194,6 +206,7 @@ _HOMES = {
     "Communicator": "pointstamp.communication.communicator",
     "Connect": "pointstamp.communication.event_sockets",
     "Dashboard": "pointstamp.runtime.dashboards",
+    "DataflowDrawing": "pointstamp.observability.dataflow_drawing",
     "DateTime": "pointstamp.progress.line_timestamps",
     "DateTimeUTC": "pointstamp.progress.line_timestamps",
     "Distribute": "pointstamp.dataflow.pact",
@@ -204,6 +217,16 @@ _HOMES = {
     "Failed": "pointstamp.dataflow.error_policy",
     "FileSink": "pointstamp.formats.file_sink",
     "FileSource": "pointstamp.formats.file_source",
+    "FlightSource": "pointstamp.formats.flight_source",
+    "KafkaMessage": "pointstamp.formats.kafka_source",
+    "KafkaSink": "pointstamp.formats.kafka_sink",
+    "KafkaSource": "pointstamp.formats.kafka_source",
+    "ServerSentEvent": "pointstamp.formats.http_events",
+    "ServerSentEventSource": "pointstamp.formats.http_events",
+    "SqlSink": "pointstamp.formats.sql_sink",
+    "SqlSource": "pointstamp.formats.sql_source",
+    "WebhookCall": "pointstamp.formats.webhooks",
+    "WebhookSource": "pointstamp.formats.webhooks",
     "Input": "pointstamp.dataflow.handles",
     "Int": "pointstamp.progress.timestamp",
     "Accept": "pointstamp.communication.event_sockets",
@@ -220,6 +243,7 @@ _HOMES = {
     "Reading": "pointstamp.operators.flow_control",
     "Scope": "pointstamp.operators.scope",
     "Sequencer": "pointstamp.runtime.sequencer",
+    "RunResults": "pointstamp.runtime.run_results",
     "RestartPolicy": "pointstamp.service.restart_policy",
     "Service": "pointstamp.service.service",
     "Sessions": "pointstamp.operators.window_assigners",

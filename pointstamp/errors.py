@@ -40,6 +40,7 @@
     |   |-- TruncatedCheckpointError  a stored file is shorter than it was, or gone
     |   |-- CheckpointVersionError  a checkpoint of a version that is not known
     |   |-- CheckpointStructureError  a checkpoint of another program
+    |   |-- CheckpointInUseError    another program commits to it
     |   `-- UndeclaredStateError    an operator keeps what it does not declare
     |-- SpillError                  what does not fit into memory cannot be kept on disk
     |-- SourceError                 a source cannot be read (source, partition, position)
@@ -302,6 +303,10 @@ class CheckpointVersionError(CheckpointError):
 
 class CheckpointStructureError(CheckpointError):
     """A checkpoint is of another program: operators with state are missing, or are new."""
+
+
+class CheckpointInUseError(CheckpointError):
+    """Another program commits to a checkpoint; only one may at a time."""
 
 
 class UndeclaredStateError(CheckpointError):

@@ -38,7 +38,7 @@ LAYERS = {
     "operators": ("Operators of your own", ("dataflow",)),
     "times": ("Times", ("progress",)),
     "collections": ("Collections", ("collections",)),
-    "events": ("Captured streams", ("formats",)),
+    "events": ("Sources, sinks and captured streams", ("formats",)),
     "service": ("Services", ("service",)),
 }
 """Pages of the names of `pointstamp` itself, by the layer where they are."""

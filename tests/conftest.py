@@ -32,10 +32,10 @@ from hypothesis import HealthCheck, settings
 import pointstamp.kernels
 from pointstamp import build_info
 from pointstamp.checkpoint import descriptor_reserve
-from pointstamp.communication import processes
 from pointstamp.compiled import DIGEST, MODULES
 from pointstamp.errors import OperatorError, WorkerError
-from tests.forked_workers import ForkServer
+from tests import forked_interpreters
+from tests.forked_interpreters import SERVER, ForkingPopen
 from tests.os_processes import children
 
 if TYPE_CHECKING:
@@ -47,7 +47,11 @@ SETTLE_S = 2.0
 """How long what was told to stop may take until it is gone."""
 
 LIMIT_S = 400.0
-"""How long a test's set-up, call or end may take until its process ends, with all stacks shown."""
+"""How long a test may take, with its fixtures, until its process ends, with all stacks shown.
+
+One timer for each test: it is a thread, which takes milliseconds to begin and to end where many
+processes want to run.
+"""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -169,11 +173,11 @@ def _freeze() -> None:
 FILE = pytest.StashKey[Path]()
 """That of the last test."""
 
+FAILED_BEFORE = pytest.StashKey[int]()
+"""How many tests had failed when one began."""
+
 ERRORS = pytest.StashKey[int]()
 """The descriptor of the standard error that no test captures."""
-
-
-WORKERS = ForkServer()
 
 
 class FailuresAtOnce:
@@ -197,8 +201,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for module in MODULES:
         import_module(module)
     config.stash[ERRORS] = os.dup(2)
-    if sys.platform == "linux":
-        processes._spawn = WORKERS.start
+    has_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    if sys.platform == "linux" and has_tests:
+        subprocess.Popen = ForkingPopen
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
         config.pluginmanager.register(FailuresAtOnce(terminal))
@@ -207,31 +212,27 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Let go of it."""
     os.close(config.stash[ERRORS])
-    WORKERS.close()
+    subprocess.Popen = forked_interpreters.NEW
+    SERVER.close()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    """Limit how long fixtures take to be made."""
+    """Limit how long a test takes, from its first fixture on."""
     if item.config.stash.get(FILE, item.path) != item.path:
         _freeze()  # what modules that were tested keep stays, too: strategies, plans, texts
     item.config.stash[FILE] = item.path
-    WORKERS.is_on = item.get_closest_marker("new_interpreters") is None
-    _limit(item)
-    return (yield)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Limit how long the test takes."""
+    SERVER.is_on = item.get_closest_marker("new_interpreters") is None
+    item.stash[FAILED_BEFORE] = item.session.testsfailed
     _limit(item)
     return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Limit how long fixtures take to end: pytest's own timer is off once a test has failed."""
-    _limit(item)
+    """Limit how long fixtures take to end, too: of a test that failed pytest ends the timer."""
+    if item.session.testsfailed > item.stash[FAILED_BEFORE]:
+        _limit(item)
     try:
         return (yield)
     finally:
@@ -316,17 +317,13 @@ def _library_of(thread: threading.Thread) -> str:
 
 def _children() -> dict[int, str]:
     """The processes whose parent is this one, the dead but unburied among them."""
-    return {
-        child.pid: " ".join(child.command) or "ended, not waited for"
-        for child in children()
-        if child.pid != WORKERS.pid
-    }
+    return {child.pid: " ".join(child.command) or "ended, not waited for" for child in children()}
 
 
 def _files() -> dict[tuple[int, str], str]:
     found = {}
     for descriptor in os.listdir("/proc/self/fd"):  # noqa: PTH208  (it is done for every test)
-        if descriptor == str(WORKERS.descriptor):
+        if descriptor == str(SERVER.descriptor):
             continue
         try:
             target = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
@@ -422,7 +419,9 @@ def _settled(before: Held) -> list[str]:
     """What is left over once everything had its time to end."""
     until = time.monotonic() + SETTLE_S
     while True:
-        left = _kept_by_libraries(_held()).beyond(before)
+        held = _held()
+        # Mostly nothing is, and it takes long to ask what libraries keep.
+        left = held.beyond(before) and _kept_by_libraries(held).beyond(before)
         if not left:
             return []
         if time.monotonic() > until:

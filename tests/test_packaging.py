@@ -29,6 +29,8 @@ ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 PROGRAM = """
 import pointstamp as ps
 
+pytestmark = pytest.mark.new_interpreters
+
 def main(worker, upto):
     seen = []
     with worker.dataflow() as scope:

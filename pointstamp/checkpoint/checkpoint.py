@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pointstamp.checkpoint import snapshot_counts
+from pointstamp.checkpoint.claims import CheckpointClaim, claimed
 from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import CommitRecord, InputLog, Staged
 from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
@@ -61,6 +63,28 @@ class Checkpoint:
         """Of the folder, for others; None where it is a path of a file system that was given."""
         self._log = InputLog(self._objects)
         self._snapshots = SnapshotFiles(self._objects)
+
+    def claimed(self) -> AbstractContextManager[CheckpointClaim]:
+        """Have this be the one program that commits, before it reads what there is.
+
+        On this machine by a lock: another program is refused, which waits a few seconds for what
+        was killed to end. In an object store by a term: another program is let in, and this one
+        refused from then on. `ps.run` does it; a `CheckpointClaim` travels to its workers.
+
+        Raises
+        ------
+        CheckpointInUseError
+            If another program of this machine has it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with Checkpoint(folder.name).claimed() as claim:
+        ...     claim.check()
+        >>> folder.cleanup()
+        """
+        return claimed(self._objects)
 
     # The log of inputs.
 

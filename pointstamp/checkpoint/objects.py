@@ -124,21 +124,22 @@ class LocalObjects:
     fails_cleanly = True
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
+        """The folder."""
 
     def __repr__(self) -> str:
-        return str(self._root)
+        return str(self.root)
 
     @_with_reserve
     def put(self, name: str, data: Iterable[Buffer]) -> None:
         """By a temporary file, which is renamed."""
-        with _explained(self._root / name), self._written(name, data) as (temporary, place):
+        with _explained(self.root / name), self._written(name, data) as (temporary, place):
             temporary.replace(place)
 
     @_with_reserve
     def create(self, name: str, data: Sequence[Buffer]) -> bool:
         """By a link, which is not made where there is something."""
-        with _explained(self._root / name), self._written(name, data) as (temporary, place):
+        with _explained(self.root / name), self._written(name, data) as (temporary, place):
             try:
                 os.link(temporary, place)
             except FileExistsError:
@@ -148,7 +149,7 @@ class LocalObjects:
     @contextlib.contextmanager
     def _written(self, name: str, data: Iterable[Buffer]) -> Iterator[tuple[Path, Path]]:
         """A temporary file on the disk, and its place; what was done with it is kept, too."""
-        place = self._root / name
+        place = self.root / name
         _make_folder(place.parent)
         temporary = place.with_name(f"{TEMPORARY}{place.name}.{uuid4().hex}")
         try:
@@ -165,7 +166,7 @@ class LocalObjects:
     @_with_reserve
     def get(self, name: str) -> pa.Buffer:
         """Mapped, so that what is not looked at is not read."""
-        path = self._root / name
+        path = self.root / name
         with _explained(path):
             if not path.exists():
                 raise _gone(path)
@@ -176,7 +177,7 @@ class LocalObjects:
 
     def size(self, name: str) -> int | None:
         """Of the file."""
-        path = self._root / name
+        path = self.root / name
         with _explained(path):
             try:
                 return path.stat().st_size
@@ -193,7 +194,7 @@ class LocalObjects:
 
     @_with_reserve
     def _listed(self, name: str, *, folders: bool) -> list[str]:
-        path = self._root / name
+        path = self.root / name
         with _explained(path):
             try:
                 with os.scandir(path) as entries:
@@ -203,20 +204,20 @@ class LocalObjects:
 
     def files_below(self, name: str) -> list[str]:
         """Of the folder, and those in it."""
-        folder = self._root / name
+        folder = self.root / name
         with _explained(folder):
             found = (path for path in folder.rglob("*") if path.is_file())
             return sorted(path.relative_to(folder).as_posix() for path in found)
 
     def delete(self, name: str) -> None:
         """The file."""
-        with _explained(self._root / name):
-            (self._root / name).unlink(missing_ok=True)
+        with _explained(self.root / name):
+            (self.root / name).unlink(missing_ok=True)
 
     def delete_folder(self, name: str) -> None:
         """If it is empty: else another program has written to it since."""
         with contextlib.suppress(OSError):
-            (self._root / name).rmdir()
+            (self.root / name).rmdir()
 
 
 class StoredObjects:

@@ -32,7 +32,7 @@ from uuid import uuid4
 
 from pointstamp.checkpoint.checksummed import checksummed, verified
 from pointstamp.checkpoint.objects import Objects
-from pointstamp.errors import CheckpointError
+from pointstamp.errors import CheckpointInUseError
 
 VERSION = 1
 _ROOT = "terms"
@@ -129,7 +129,7 @@ class Terms:
         mine = Term(self._last_number, self._life) if self._now is None else self._now
         later = [term for term in claimed if term.life != self._life and term > mine]
         if later:
-            raise CheckpointError(
+            raise CheckpointInUseError(
                 f"{self._objects}: another program has begun to commit to it, with term "
                 f"{max(later)}, and this one had {mine}: only one may, so end this one, or that, "
                 "and begin again"

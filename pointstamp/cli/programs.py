@@ -1,7 +1,8 @@
 """Commands about programs: run one, sum up the log of a run, ask what one waits for.
 
 `pointstamp run` calls a function as `ps.execute(main, *args)` does: with the worker, and with the
-words after `--`. `pointstamp log` sums up what the workers wrote down.
+words after `--`. With `--checkpoint` or `--epoch-s` it does so as `ps.run`: with a scope.
+`pointstamp log` sums up what the workers wrote down.
 
 `pointstamp explain PID` is for a program that seems to hang. PID is that of the process that
 started the workers, or of any of them on the same machine; the process that started them is asked,
@@ -33,6 +34,24 @@ def run(
     ] = None,
     workers: Annotated[int, Option(metavar="N", min=1, help="How many.")] = 1,
     threads: Annotated[bool, Option("--threads", help="As threads of this process.")] = False,
+    checkpoint: Annotated[
+        str | None,
+        Option(
+            metavar="FOLDER",
+            help="FUNCTION(scope, *ARGS) builds a dataflow with sources, which goes on where it "
+            "was ended.",
+        ),
+    ] = None,
+    epoch_s: Annotated[
+        float | None,
+        Option(
+            "--epoch-s",
+            metavar="SECONDS",
+            min=0,
+            help="How long an epoch of such a dataflow is.",
+            show_default="1",
+        ),
+    ] = None,
     process: Annotated[
         int | None, Option(metavar="I", help="Be worker I, from 0, of those that --hosts lists.")
     ] = None,
@@ -75,6 +94,9 @@ def run(
     reload: Annotated[
         bool, Option("--reload", help="Run again whenever a file of the program's folder changes.")
     ] = False,
+    progress_bar: Annotated[
+        bool, Option("--progress-bar", help="Show how far it is, on standard error.")
+    ] = False,
     log_level: Annotated[
         Literal["debug", "info", "warning"] | None,
         Option(
@@ -112,17 +134,51 @@ def run(
     if log_level is not None or log_format is not None:
         _log_to_standard_error(log_level or "info", log_format or "text")
     words = args or []
-    main = load(program, words)
+    is_flow = checkpoint is not None or epoch_s is not None
+    main = load(program, words, "scope" if is_flow else "worker")
     if process is None and hosts is None and secret is None and tls is None:
+        options["progress_bar"] = progress_bar
         if connections != "worker":
             raise UsageError("--connections machine is for several machines: name --hosts")
+        if is_flow:
+            _run_flow(main, words, workers, threads, checkpoint, epoch_s, options)
+            return
         execute(main, *words, workers=workers, threads=threads, **options)
         return
+    if is_flow:
+        raise UsageError(
+            "--checkpoint and --epoch-s are for workers of this machine: leave out --process, "
+            "--hosts, --secret and --tls"
+        )
     if process is None or hosts is None or secret is None:
         raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
     if workers > 1 or threads:
         raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
+    if progress_bar:
+        raise UsageError("--progress-bar is for workers that this command starts: not with --hosts")
     run_process(main, words, process, hosts, secret, tls, say, connections, **options)
+
+
+def _run_flow(
+    main: Any,
+    words: list[str],
+    workers: int,
+    threads: bool,
+    checkpoint: str | None,
+    epoch_s: float | None,
+    options: dict[str, Any],
+) -> None:
+    """As `ps.run` of a function that builds with words besides."""
+    from pointstamp.runtime.run_flow import run as run_flow
+
+    run_flow(
+        lambda scope: main(scope, *words),
+        workers,
+        checkpoint=checkpoint,
+        epoch_s=1.0 if epoch_s is None else epoch_s,
+        threads=threads,
+        **options,
+    )
 
 
 def without_reload(words: list[str]) -> list[str]:

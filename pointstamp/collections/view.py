@@ -6,9 +6,10 @@ changes of the results that follow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
+from importlib import import_module
 from os import PathLike
 from threading import RLock
 from time import monotonic
@@ -35,6 +36,7 @@ from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.operators.building import built, name_of, takes_names
 from pointstamp.operators.probe import Probe, probe_with
 from pointstamp.runtime.run_options import check_options, memory_budget
+from pointstamp.runtime.watched_structure import structure_of
 from pointstamp.runtime.worker import Worker
 
 _RESULT = "result"
@@ -385,6 +387,26 @@ class View:
             name = f"{loop.name} {len(same) + 2}" if loop.name in found else loop.name
             found[name] = {epoch: list(counts) for epoch, counts in loop.changed.items()}
         return found
+
+    def drawing(self) -> Any:
+        """A `DataflowDrawing` of what keeps the results up to date, until the view is closed.
+
+        A notebook shows a view by it.
+
+        >>> import pointstamp as ps
+        >>> view = ps.View(lambda scope, t: t.distinct(), t="n long")
+        >>> "Distinct" in view.drawing().mermaid()
+        True
+        """
+        draw = import_module("pointstamp.observability.dataflow_drawing").DataflowDrawing
+        return draw("View", structure_of(self._worker))
+
+    def _repr_mimebundle_(
+        self, include: Container[str] | None = None, exclude: Container[str] | None = None
+    ) -> dict[str, str]:
+        """What a notebook shows: see `drawing`."""
+        shown = {} if self._is_over else self.drawing()._repr_mimebundle_(include, exclude)
+        return {**shown, "text/plain": repr(self)}
 
     def close(self) -> None:
         """End the dataflow. Closing twice is closing once."""

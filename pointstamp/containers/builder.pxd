@@ -1,6 +1,9 @@
 cimport cython
 
-from pointstamp.containers.registry cimport kind_of, n_records
+from pointstamp.containers.registry cimport kind_of, batch_bytes, n_records, batch_schema
+
+cdef double _MOST_RECORDS
+cdef double _MOST_BYTES
 
 
 cdef class Builder:
@@ -25,6 +28,8 @@ cdef class Builder:
     @cython.locals(fill=double)
     cdef _give_columns(self, kind, batch, Py_ssize_t n)
     cdef _check_schema(self, kind, batch)
+    @cython.locals(n=Py_ssize_t, fill=double)
+    cdef _cut(self, kind, batch)
 
 
 cdef double _fill_of(kind, batch, Py_ssize_t n) except -1

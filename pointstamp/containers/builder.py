@@ -20,11 +20,14 @@ from typing import Any
 
 from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.containers.kind import Kind
-from pointstamp.containers.registry import kind_of, n_records
+from pointstamp.containers.registry import batch_bytes, batch_schema, kind_of, n_records
 from pointstamp.errors import ContainerError, SchemaError
 
 PREFERRED_RECORDS = 65_536
 PREFERRED_BYTES = 1 << 20
+
+# Compiled, numbers of C.
+_MOST_RECORDS, _MOST_BYTES = float(PREFERRED_RECORDS), float(PREFERRED_BYTES)
 
 _ROWS: Kind[list[Any]] = kind_of([])
 
@@ -152,7 +155,7 @@ class Builder:
             self._flush_batches()
 
     def _check_schema(self, kind: Kind[Any], batch: Any) -> None:
-        schema = kind.schema(batch)
+        schema = batch_schema(kind, batch)
         expected = self._schemas.setdefault(kind.name, schema)
         if schema is not expected and schema != expected:
             self.flush()
@@ -186,16 +189,17 @@ class Builder:
 
     def _cut(self, kind: Kind[Any], batch: Any) -> None:
         """Hand out `batch`, in equal pieces if it is more than a container should hold."""
-        n_records = kind.length(batch)
-        n_pieces = min(n_records, math.ceil(_fill_of(kind, batch, n_records)))
-        if n_pieces <= 1:
+        n = n_records(batch)
+        fill = _fill_of(kind, batch, n)
+        if fill <= 1 or n == 1:
             self.ready(batch)
             return
-        bounds = [n_records * piece // n_pieces for piece in range(n_pieces + 1)]
+        n_pieces = min(n, math.ceil(fill))
+        bounds = [n * piece // n_pieces for piece in range(n_pieces + 1)]
         for start, stop in itertools.pairwise(bounds):
             self.ready(kind.slice(batch, start, stop))
 
 
 def _fill_of(kind: Kind[Any], batch: Any, n: int) -> float:
     """How much of a container of the preferred size `batch` fills, with its `n` records."""
-    return max(n / PREFERRED_RECORDS, kind.n_bytes(batch) / PREFERRED_BYTES)
+    return max(n / _MOST_RECORDS, batch_bytes(kind, batch) / _MOST_BYTES)

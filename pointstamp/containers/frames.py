@@ -6,7 +6,7 @@ by Arrow's C stream interface. Nothing here imports pandas or polars.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pointstamp.errors import ContainerError, SchemaError
@@ -90,6 +90,60 @@ def whole_table(data: Any, what: str) -> Any:
     if _is_pandas_frame(data):
         return _from_pandas(data).replace_schema_metadata(None)
     return data if isinstance(data, pa.Table) else pa.table(data)
+
+
+def merged_table(parts: Sequence[tuple[str, Any]]) -> Any:
+    """One `pyarrow.Table` of what several workers have, in that order.
+
+    Parameters
+    ----------
+    parts : sequence of (str, object)
+        What it is, for the message of an error, and what `whole_table` takes, a list of that, or
+        None.
+
+    Raises
+    ------
+    ContainerError
+        If one is something else, or if there is nothing.
+    SchemaError
+        If columns of one name are of types that do not go together; also as for `record_batches`.
+
+    >>> merged_table([("a", {"x": [1]}), ("b", None), ("c", [{"x": [2.5]}])]).to_pydict()
+    {'x': [1.0, 2.5]}
+    """
+    import pyarrow as pa
+
+    tables = []
+    for what, given in parts:
+        for each in given if isinstance(given, list | tuple) else [given]:
+            if each is None:
+                continue
+            if isinstance(each, str | bytes | int | float):
+                raise ContainerError(
+                    f"{what} is no table, data frame or columns by name, nor a list of such: in it "
+                    f"is {each!r}"
+                )
+            tables.append(whole_table(each, what))
+    if not tables:
+        raise ContainerError(
+            "no table can be made, as there are no columns: each worker returned None or an empty "
+            "list"
+        )
+    try:
+        return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    except pa.ArrowException as error:
+        schemas = "; ".join(
+            sorted(
+                {
+                    ", ".join(f"{each.name}: {each.type}" for each in table.schema)
+                    for table in tables
+                }
+            )
+        )
+        raise SchemaError(
+            f"the tables of the workers cannot be one: {str(error).splitlines()[0]}; their "
+            f"columns are {schemas}"
+        ) from error
 
 
 def _from_pandas(frame: Any) -> Any:

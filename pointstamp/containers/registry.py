@@ -16,7 +16,7 @@ import numpy as np
 from pointstamp.containers.arrays import Arrays, ArraysKind
 from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.containers.kind import Kind
-from pointstamp.containers.rows import RowsKind
+from pointstamp.containers.rows import RowsKind, n_bytes_of_rows
 from pointstamp.errors import ContainerError
 
 _kinds: dict[type, Kind[Any]] = {}
@@ -59,6 +59,32 @@ def n_records(batch: Any) -> int:
     # Of these the kind says it, too, at many times the cost of the answer.
     form = type(batch)
     return len(batch) if form in _sized else kind_of(batch).length(batch)
+
+
+def batch_schema(kind: Kind[Any], batch: Any) -> Any:
+    """`kind.schema(batch)`; of arrays without a call of Python, as it is asked for each batch.
+
+    >>> batch_schema(kind_of(Arrays(a=[1])), Arrays(a=[1]))
+    (('a', dtype('int64')),)
+    """
+    if type(batch) is Arrays:
+        arrays = batch
+        return arrays.layout().schema
+    return kind.schema(batch)
+
+
+def batch_bytes(kind: Kind[Any], batch: Any) -> int:
+    """`kind.n_bytes(batch)`, as `batch_schema`; of rows, too.
+
+    >>> batch_bytes(kind_of(Arrays(a=[1, 2])), Arrays(a=[1, 2]))
+    16
+    """
+    if type(batch) is list:
+        return n_bytes_of_rows(batch)
+    if type(batch) is Arrays:
+        arrays = batch
+        return len(batch) * arrays.layout().record_bytes
+    return kind.n_bytes(batch)
 
 
 def one_key(given: Any) -> Any:

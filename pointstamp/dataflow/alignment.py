@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import CapabilityCounts
 from pointstamp.errors import UsageError
-from pointstamp.progress.antichain import MutableAntichain
+from pointstamp.progress.input_frontier import InputFrontier
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.deltas import TableDelta
@@ -62,7 +62,7 @@ class Epochs:
         return time
 
 
-class AlignedFrontier(MutableAntichain):
+class AlignedFrontier(InputFrontier):
     """The frontier of an input, as the logic behind a aligner sees it."""
 
     aligner: EpochAligner | None = None

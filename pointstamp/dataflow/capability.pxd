@@ -1,5 +1,6 @@
 cimport cython
 
+from pointstamp.progress.activation cimport Activation
 from pointstamp.progress.change_batch cimport ChangeBatch
 
 
@@ -7,7 +8,7 @@ cdef class CapabilityCounts:
     cdef readonly object operator
     cdef readonly Py_ssize_t output
     cdef readonly object timestamp
-    cdef public object changed
+    cdef Activation _activation
     cdef readonly object watcher
     cdef readonly ChangeBatch changes
     cdef readonly Py_ssize_t n_held
@@ -28,24 +29,44 @@ cdef class CapabilityCounts:
     cpdef check_not_before(self, object time, object new_time, object what)
 
 
-cdef class Capability:
+cdef class SendRight:
     cdef readonly object time
+
+    cpdef check(self, object what, CapabilityCounts counts=*)
+
+
+cdef class Capability(SendRight):
     cdef readonly CapabilityCounts _counts
     cdef readonly bint live
 
     cpdef Capability delayed(self, object time)
     cpdef downgrade(self, object time)
     cpdef drop(self)
-    cpdef check(self, object what, object counts=*)
+    cpdef check(self, object what, CapabilityCounts counts=*)
 
 
-cdef class InputCapability:
-    cdef readonly object time
-    cdef object _input
+cdef class ReceivingPort:
+    cdef readonly object name
+    cdef readonly Py_ssize_t port
+    cdef readonly Py_ssize_t round
+    cdef readonly list capabilities
+    cdef readonly object summaries
+    cdef readonly set stays
+
+
+cdef class InputCapability(SendRight):
+    cdef ReceivingPort _input
     cdef Py_ssize_t _round
+    cdef CapabilityCounts _sends_to
 
     cpdef Capability retain(self, Py_ssize_t output=*)
     cpdef Capability delayed(self, object time, Py_ssize_t output=*)
-    cpdef check(self, object what, object counts=*)
-    cdef CapabilityCounts _counts(self, object what, Py_ssize_t output, object wanted=*)
+    cpdef check(self, object what, CapabilityCounts counts=*)
+    cdef CapabilityCounts _counts(self, object what, Py_ssize_t output, CapabilityCounts wanted=*)
     cdef _arrives(self, Py_ssize_t output, object wanted=*)
+
+
+@cython.locals(made=InputCapability)
+cpdef InputCapability received(object time, ReceivingPort input_)
+@cython.locals(made=Capability)
+cdef Capability _counted(object time, CapabilityCounts counts)

@@ -15,10 +15,12 @@ Source: timely-dataflow `dataflow/operators/capability.rs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from pointstamp.errors import CapabilityError, DroppedError
+from pointstamp.progress.activation import NO_ACTIVATION, activation_of
+from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.timestamp import Int, Timestamp
 
@@ -27,18 +29,14 @@ def _ignore(counts: CapabilityCounts) -> None:
     """For counts that no worker looks after."""
 
 
-def no_wake() -> None:
-    """Called in place of the operator, when the dataflow is dropped."""
-
-
 class CapabilityCounts:
     """The capabilities that an operator holds at one of its outputs, counted."""
 
     __slots__ = (
+        "_activation",
         "_collected",
         "_is_int",
         "_late",
-        "changed",
         "changes",
         "is_at_work",
         "is_dropped",
@@ -62,7 +60,7 @@ class CapabilityCounts:
         self.output = output
         self.timestamp = timestamp
         self._is_int = timestamp is Int
-        self.changed = changed
+        self._activation = activation_of(changed)
         self.watcher = watcher
         self.changes: ChangeBatch = ChangeBatch()
         """Not reported yet."""
@@ -80,15 +78,15 @@ class CapabilityCounts:
         self.n_held += 1
         self.changes.update(time, +1)
         if not self.is_at_work:
-            self.changed()
-        return Capability(time, self)
+            self._activation.ask()
+        return _counted(time, self)
 
     def remove(self, time: Any) -> None:
         """One less, at `time`."""
         self.n_held -= 1
         self.changes.update(time, -1)
         if not self.is_at_work:
-            self.changed()
+            self._activation.ask()
 
     def collected(self, time: Any) -> None:
         """One less, at `time`, as soon as the worker looks.
@@ -97,7 +95,9 @@ class CapabilityCounts:
         nothing is counted now.
         """
         self._collected.append(time)
-        self._late(self)
+        # In any thread: an activation sets it back before it settles, and so sees this one.
+        if not self.is_at_work:
+            self._late(self)
 
     def settle(self) -> bool:
         """Count what the collector noted; whether there was anything."""
@@ -112,12 +112,12 @@ class CapabilityCounts:
     def settle_late(self) -> None:
         """The same outside of an activation, which is then asked for."""
         if self.settle():
-            self.changed()
+            self._activation.ask()
 
     def abandon(self) -> None:
         """Report no more of what is held: the dataflow was dropped."""
         self.is_dropped = True
-        self.changed = no_wake
+        self._activation = NO_ACTIVATION
         self._late = _ignore
 
     def move(self, time: Any, new_time: Any) -> None:
@@ -125,7 +125,7 @@ class CapabilityCounts:
         self.changes.update(new_time, +1)
         self.changes.update(time, -1)
         if not self.is_at_work:
-            self.changed()
+            self._activation.ask()
 
     def check_not_before(self, time: Any, new_time: Any, what: str) -> Any:
         """`new_time` as its type has it; raises unless it is at or after `time`."""
@@ -141,14 +141,27 @@ class CapabilityCounts:
         return new_time
 
 
-class Capability:
+class SendRight:
+    """What a session sends with: a capability, or what a received batch allows.
+
+    A class and not a protocol, so that compiled code calls it directly, for each record.
+    """
+
+    __slots__ = ("time",)
+
+    def check(self, what: str, counts: CapabilityCounts | None = None) -> None:
+        """Raise unless it allows `what` now, and (if given) at the output of `counts`."""
+        raise NotImplementedError
+
+
+class Capability(SendRight):
     """The right to send from one output at `time` or later.
 
     Equal capabilities are for the same output and the same time, so that a dict
     can hold what is kept per time; the mapping then owns the one that is its key.
     """
 
-    __slots__ = ("_counts", "live", "time")
+    __slots__ = ("_counts", "live")
 
     def __init__(self, time: Any, counts: CapabilityCounts) -> None:
         self.live = False  # for `__del__`, of what was not counted yet
@@ -261,19 +274,46 @@ class Capability:
         return f"Capability({self.time!r} at {self._counts.operator!r}{state})"
 
 
-class InputCapability:
+class ReceivingPort:
+    """What `InputCapability` asks of an operator's input: whose it is, and where it leads."""
+
+    __slots__ = ("capabilities", "name", "port", "round", "stays", "summaries")
+
+    def __init__(
+        self,
+        name: str,
+        port: int,
+        capabilities: list[CapabilityCounts],
+        summaries: Mapping[int, Antichain],
+        stays: set[int],
+    ) -> None:
+        self.name = name
+        self.port = port
+        self.capabilities = capabilities
+        """Of each of the operator's outputs."""
+        self.summaries = summaries
+        self.stays = stays
+        """The outputs at which times arrive as they are."""
+        self.round = 0
+        """Counts the operator's activations; what was received lasts for one."""
+
+
+class InputCapability(SendRight):
     """What a received batch allows, until the operator returns.
 
     The batch counts as consumed when the operator returns; what is retained of
     its time until then takes its place.
     """
 
-    __slots__ = ("_input", "_round", "time")
+    __slots__ = ("_input", "_round", "_sends_to")
 
-    def __init__(self, time: Any, input_: Any) -> None:
+    def __init__(self, time: Any, input_: ReceivingPort) -> None:
         self.time = time
         self._input = input_
         self._round = input_.round
+        self._sends_to: CapabilityCounts | None = None
+        """An output at which its time arrives as it is: that is asked for each record, and stays
+        so as long as the operator runs."""
 
     def retain(self, output: int = 0) -> Capability:
         """A capability for the time of the batch, at one of the outputs."""
@@ -293,24 +333,27 @@ class InputCapability:
                 "of that time was consumed when the operator returned; retain() a capability "
                 "while it runs"
             )
-        if counts is not None:
-            self._counts(what, counts.output, counts)
-            if self._arrives(counts.output, self.time) != self.time:
-                raise CapabilityError(
-                    f"operator {self._input.name!r} cannot {what} at {self.time}: its input leads "
-                    f"to output {counts.output} at {self._arrives(counts.output)}"
-                )
+        if counts is None or counts is self._sends_to:
+            return
+        self._counts(what, counts.output, counts)
+        if self._arrives(counts.output, self.time) != self.time:
+            raise CapabilityError(
+                f"operator {self._input.name!r} cannot {what} at {self.time}: its input leads "
+                f"to output {counts.output} at {self._arrives(counts.output)}"
+            )
+        self._sends_to = counts
 
     def _counts(
         self, what: str, output: int, wanted: CapabilityCounts | None = None
     ) -> CapabilityCounts:
         self.check(what)
-        outputs: list[CapabilityCounts] = self._input.capabilities
-        if not 0 <= output < len(outputs) or (wanted and outputs[output] is not wanted):
+        outputs = self._input.capabilities
+        is_own = 0 <= output < len(outputs)
+        if not is_own or (wanted is not None and outputs[output] is not wanted):
             raise CapabilityError(
                 f"operator {self._input.name!r} cannot {what} at {self.time} at output {output}"
-                f"{f' of {wanted.operator!r}' if wanted else ''}: it has {len(outputs)} outputs "
-                "of its own"
+                f"{f' of {wanted.operator!r}' if wanted is not None else ''}: it has "
+                f"{len(outputs)} outputs of its own"
             )
         return outputs[output]
 
@@ -339,3 +382,27 @@ class InputCapability:
 
     def __repr__(self) -> str:
         return f"InputCapability({self.time!r} at {self._input.name!r})"
+
+
+# The same without a call of Python, where what is given is known to be of its type.
+
+
+def _counted(time: Any, counts: CapabilityCounts) -> Capability:
+    """A capability that was counted."""
+    made = Capability.__new__(Capability)
+    made.time = time
+    made._counts = counts
+    made.live = True
+    if counts.watcher is not None:
+        counts.watcher.holds(made, time)
+    return made
+
+
+def received(time: Any, input_: ReceivingPort) -> InputCapability:
+    """What a batch allows that was just taken from an input."""
+    made = InputCapability.__new__(InputCapability)
+    made.time = time
+    made._input = input_
+    made._round = input_.round
+    made._sends_to = None
+    return made

@@ -1,8 +1,8 @@
 cimport cython
 
-from pointstamp.containers.registry cimport kind_of, n_records
+from pointstamp.containers.registry cimport kind_of, n_records, batch_schema
 from pointstamp.progress.change_batch cimport ChangeBatch
-from pointstamp.progress.subgraph cimport Activation
+from pointstamp.progress.activation cimport Activation
 
 cdef Py_ssize_t _N_WAITING
 cdef Py_ssize_t _BATCH_COST
@@ -47,7 +47,6 @@ cdef class Queue(Pusher):
     cdef public object last_time
     cdef readonly object _channel
     cdef readonly list _later
-    cdef object _wake
     cdef object _backpressure
     cdef object _in_flight
     cdef public object reader
@@ -115,7 +114,7 @@ cdef class Ingress(Pusher):
     cdef Tee _inner
     cdef object _refinement
     cdef ChangeBatch _entered
-    cdef object _wake
+    cdef Activation _activation
 
     cpdef push(self, object time, object batch)
 

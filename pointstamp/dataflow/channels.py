@@ -21,14 +21,14 @@ from typing import Any
 from pointstamp.communication.communicator import Channel
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.registry import kind_of, n_records
+from pointstamp.containers.registry import batch_schema, kind_of, n_records
 from pointstamp.containers.splitting import place, split_by_worker
 from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.errors import SchemaError
+from pointstamp.progress.activation import Activation, activation_of
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.subgraph import Activation
-from pointstamp.progress.timestamp import Refinement
+from pointstamp.progress.timestamp import SAME, Refinement
 
 Wake = Callable[[], None]
 Fail = Callable[[BaseException], None]
@@ -113,7 +113,7 @@ class Tee:
         if not n:
             return
         if kind is not self._kind or self._schema is not None:
-            schema = kind.schema(batch)
+            schema = batch_schema(kind, batch)
             # What is the same object need not be compared, name by name and type by type.
             if kind is not self._kind or schema is not self._schema:
                 self._check(kind, schema)
@@ -160,7 +160,6 @@ class Queue(Pusher):
         "_left",
         "_local",
         "_next",
-        "_wake",
         "consumed",
         "last_time",
         "n_taken",
@@ -174,9 +173,7 @@ class Queue(Pusher):
         self._local: Any = _NONE_WAITING  # or a deque of (time, batch); or what `hold_in` was given
         self._later: list[tuple[Any, Any]] = _NONE_PUT_OFF
         """What `put_off_later_rounds` took out of `_local`."""
-        self._wake = wake
-        self._activation: Activation | None = wake if isinstance(wake, Activation) else None
-        """The same, for a call without Python."""
+        self._activation = activation_of(wake)
         self._channel = channel
         self.consumed = consumed
         self.last_time: Any = None
@@ -252,10 +249,7 @@ class Queue(Pusher):
                 and len(self._local) > _N_WAITING
             ):
                 self._rise_above()
-        if self._activation is not None:
-            self._activation.ask()
-        else:
-            self._wake()
+        self._activation.ask()
 
     def waiting(self) -> list[tuple[Any, int]]:
         """(time, number of records) of each batch that waits here."""
@@ -421,7 +415,7 @@ class KeyCheckingPusher(Pusher):
     def push(self, time: Any, batch: Any) -> None:
         """Queue a batch of this worker."""
         kind = kind_of(batch)
-        schema = kind.schema(batch)
+        schema = batch_schema(kind, batch)
         if schema is None or (schema is not self._checked and schema != self._checked):
             try:
                 self._check(kind, batch)
@@ -555,22 +549,23 @@ class Ingress(Pusher):
     The counts of both are one entry in `entered`, which the scope reports.
     """
 
-    __slots__ = ("_entered", "_inner", "_refinement", "_wake")
+    __slots__ = ("_activation", "_entered", "_inner", "_refinement")
 
     def __init__(
-        self, inner: Tee, refinement: Refinement, entered: ChangeBatch, wake: Wake
+        self, inner: Tee, refinement: Refinement, entered: ChangeBatch, activation: Activation
     ) -> None:
         self._inner = inner
-        self._refinement = refinement
+        self._refinement = _unless_same(refinement)
         self._entered = entered
-        self._wake = wake
+        self._activation = activation
 
     def push(self, time: Any, batch: Any) -> None:
         """Pass `batch` on at the time inside."""
-        inner_time = self._refinement.to_inner(time)
-        self._entered.update(inner_time, _length(batch))
-        self._wake()
-        self._inner.push(inner_time, batch)
+        if self._refinement is not None:
+            time = self._refinement.to_inner(time)
+        self._entered.update(time, _length(batch))
+        self._activation.ask()
+        self._inner.push(time, batch)
 
 
 class Egress(Pusher):
@@ -580,8 +575,15 @@ class Egress(Pusher):
 
     def __init__(self, outer: Tee, refinement: Refinement) -> None:
         self._outer = outer
-        self._refinement = refinement
+        self._refinement = _unless_same(refinement)
 
     def push(self, time: Any, batch: Any) -> None:
         """Pass `batch` on at the time outside."""
-        self._outer.push(self._refinement.to_outer(time), batch)
+        if self._refinement is not None:
+            time = self._refinement.to_outer(time)
+        self._outer.push(time, batch)
+
+
+def _unless_same(refinement: Refinement) -> Refinement | None:
+    """None of a region's, in which times stay as they are: they need not be translated."""
+    return None if refinement is SAME else refinement

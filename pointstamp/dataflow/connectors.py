@@ -39,6 +39,10 @@ class Source(Protocol):
     - `at_once`, a number: how many partitions a worker reads at the same time (all).
     - `ends_for_good`, whether a program that begins again need not look for more behind the end of
       a partition (it does).
+    - `sizes()`: how much there is in each partition, by its name, for what shows how far a run is:
+      integers of any unit that is the same for all.
+    - `n_before(partition, position)`: how much of that comes before a position; the position itself
+      if it has none, for positions that are integers.
 
     Examples
     --------

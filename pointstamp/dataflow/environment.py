@@ -25,6 +25,7 @@ from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.dataflow.program_lines import Lines
 from pointstamp.dataflow.run_epochs import RunEpochs
+from pointstamp.dataflow.source_counts import SourceCounts
 from pointstamp.dataflow.texts_held import TextsHeld
 from pointstamp.progress.change_batch import ChangeBatch
 
@@ -146,6 +147,8 @@ class Environment:
     """Is given what operators say of those: of a `View`, or of the dataflow that is being built."""
     lines: Lines | None = None
     """Where in the program operators are made; None if that is not noted."""
+    source_counts: SourceCounts | None = None
+    """What counts how far sources have come; None if nothing shows it."""
     idle: IdleWork = field(init=False)
     """What can wait until the worker has nothing else to do."""
     _event_loop: EventLoop | None = None
@@ -170,6 +173,8 @@ class Environment:
         self.log = self.worker_log if is_logged else None
         asked_before = self.texts_held
         self.texts_held = built.texts_held = asked_before or TextsHeld()
+        if self.source_counts is not None:
+            self.source_counts.begin()
         try:
             with collector_off():  # of all that is made here nothing is let go yet
                 yield built
@@ -185,6 +190,8 @@ class Environment:
             built.texts_held.end_building()
         built.inputs = self.inputs[n_inputs:]
         built.channels = [c for c in self.arrivals if c not in known_channels]
+        if self.source_counts is not None:
+            self.closers.callback(self.source_counts.end_building(built.inputs))
         built.closers = self.closers.hand_over()
 
     def note(self, what: str, n: int) -> None:

@@ -1,29 +1,23 @@
 cimport cython
 
 from pointstamp.containers.builder cimport Builder
-from pointstamp.dataflow.capability cimport CapabilityCounts
+from pointstamp.dataflow.capability cimport CapabilityCounts, ReceivingPort, SendRight, received
 from pointstamp.dataflow.channels cimport Queue, Tee
-from pointstamp.progress.antichain cimport MutableAntichain
+from pointstamp.progress.input_frontier cimport InputFrontier
 
 
 @cython.final
 cdef class Frontier:
-    cdef MutableAntichain _counts
+    cdef InputFrontier _counts
 
     cpdef bint less_equal(self, object time) except -1
     cpdef bint less_than(self, object time) except -1
     cpdef bint is_empty(self) except -1
 
 
-cdef class Input:
-    cdef readonly object name
-    cdef readonly Py_ssize_t port
+cdef class Input(ReceivingPort):
     cdef readonly Queue _queue
     cdef readonly Frontier frontier
-    cdef readonly list capabilities
-    cdef readonly object summaries
-    cdef readonly set stays
-    cdef readonly Py_ssize_t round
 
     cpdef bint end_round(self) except -1
     cpdef tuple pull(self)
@@ -51,7 +45,7 @@ cdef class BuiltInLogic:
 
 
 cdef class Session:
-    cdef object _capability
+    cdef SendRight _capability
     cdef Output _output
 
     cpdef give(self, object record)

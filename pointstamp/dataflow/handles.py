@@ -12,9 +12,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pointstamp.containers.builder import Builder
-from pointstamp.dataflow.capability import Capability, CapabilityCounts, InputCapability, no_wake
+from pointstamp.dataflow.capability import (
+    Capability,
+    CapabilityCounts,
+    InputCapability,
+    ReceivingPort,
+    received,
+)
 from pointstamp.dataflow.channels import Queue, Tee
-from pointstamp.progress.antichain import Antichain, MutableAntichain
+from pointstamp.progress.activation import NO_ACTIVATION
+from pointstamp.progress.antichain import Antichain
+from pointstamp.progress.input_frontier import InputFrontier
 
 
 def _nowhere(batch: Any) -> None:
@@ -26,13 +34,13 @@ class Frontier:
 
     __slots__ = ("_counts",)
 
-    def __init__(self, counts: MutableAntichain) -> None:
+    def __init__(self, counts: InputFrontier) -> None:
         self._counts = counts
 
     @property
     def elements(self) -> list[Any]:
         """The minimal times that may still come; empty when none will."""
-        return list(self._counts.frontier)
+        return self._counts.frontier
 
     def less_equal(self, time: Any) -> bool:
         """Whether `time`, or one before it, may still come."""
@@ -44,46 +52,30 @@ class Frontier:
 
     def is_empty(self) -> bool:
         """Whether nothing more comes."""
-        return not self._counts.frontier
+        return self._counts.is_empty()
 
     def __repr__(self) -> str:
         return f"Frontier({self._counts.frontier})"
 
 
-class Input:
+class Input(ReceivingPort):
     """One input of an operator."""
 
-    __slots__ = (
-        "_queue",
-        "capabilities",
-        "frontier",
-        "name",
-        "port",
-        "round",
-        "stays",
-        "summaries",
-    )
+    __slots__ = ("_queue", "frontier")
 
     def __init__(
         self,
         name: str,
         port: int,
         queue: Queue,
-        counts: MutableAntichain,
+        counts: InputFrontier,
         capabilities: list[CapabilityCounts],
         summaries: Mapping[int, Antichain],
         stays: set[int],
     ) -> None:
-        self.name = name
-        self.port = port
+        super().__init__(name, port, capabilities, summaries, stays)
         self._queue = queue
         self.frontier = Frontier(counts)
-        self.capabilities = capabilities
-        self.summaries = summaries
-        self.stays = stays
-        """The outputs at which times arrive as they are."""
-        self.round = 0
-        """Counts the operator's activations; what was received lasts for one."""
 
     @property
     def last_time(self) -> Any:
@@ -108,7 +100,7 @@ class Input:
         item = self._queue.pull()
         if item is None:
             raise StopIteration
-        return InputCapability(item[0], self), item[1]
+        return received(item[0], self), item[1]
 
     def waiting(self) -> list[tuple[Any, int]]:
         """(time, number of records) of each batch that has arrived and was not taken."""
@@ -129,7 +121,7 @@ class Input:
     def next(self) -> tuple[InputCapability, Any] | None:
         """The next (time, batch), or None; for operators that take one at a time."""
         item = self._queue.pull()
-        return None if item is None else (InputCapability(item[0], self), item[1])
+        return None if item is None else (received(item[0], self), item[1])
 
 
 class Output:
@@ -160,7 +152,7 @@ class Output:
         builder = self._builder
         if builder is None:
             self._builder = builder = Builder(self._send)
-        if time != self._time:
+        if time is not self._time and time != self._time:
             builder.flush()
             self._time = time
         return builder
@@ -187,7 +179,7 @@ class Output:
             self.capabilities.operator,
             self.capabilities.output,
             self.capabilities.timestamp,
-            no_wake,
+            NO_ACTIVATION,
         )
 
     def _send(self, batch: Any) -> None:

@@ -3,12 +3,12 @@ cimport cython
 from pointstamp.dataflow.capability cimport CapabilityCounts
 from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
 from pointstamp.dataflow.notificator cimport Notificator
-from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
-from pointstamp.progress.operate cimport LocalOperator, ProgressReport
+from pointstamp.progress.input_frontier cimport InputFrontier
+from pointstamp.progress.operate cimport DirectOperate, ProgressReport
 
 
-cdef class Operator(LocalOperator):
+cdef class Operator(DirectOperate):
     # What each activation looks at comes first, so that it is in few lines of the cache.
     cdef readonly bint _running
     cdef public bint complete
@@ -21,19 +21,18 @@ cdef class Operator(LocalOperator):
     cdef ProgressReport _idle
     cdef ProgressReport _active
     cdef object _logic
-    cdef object _wake
+    cdef readonly object wake
     cdef readonly object watcher
     cdef readonly list frontiers
     cdef object _call
-    cdef object _owner
     cdef readonly object name
     cdef readonly object timestamp
     cdef public Py_ssize_t inputs
     cdef public Py_ssize_t outputs
     cdef readonly list frontier_interest
     cdef readonly list initial
-    cdef readonly list consumed
-    cdef readonly list produced
+    cdef readonly object consumed
+    cdef readonly object produced
     cdef readonly list _summaries
     cdef public object role
     cdef public object parameters
@@ -42,9 +41,7 @@ cdef class Operator(LocalOperator):
         port=Py_ssize_t,
         has_changed=bint,
         batch=ChangeBatch,
-        n_changes=Py_ssize_t,
-        place=Py_ssize_t,
-        counts=MutableAntichain,
+        frontier=InputFrontier,
     )
     cpdef push_external_progress(self, object changes)
     @cython.locals(output=Output, input_=Input, notificator=Notificator, capabilities=CapabilityCounts, is_active=bint)
@@ -54,7 +51,6 @@ cdef class Operator(LocalOperator):
     @cython.locals(capabilities=CapabilityCounts)
     cpdef bint holds(self) except -1
     cpdef bint is_complete(self) except -1
-    cpdef changed(self)
     # `object`, as it hands a method of it on: of a typed one Cython would take the bare C
     # function, whose first argument is of another type than the caller's.
     cpdef collected(self, object counts)

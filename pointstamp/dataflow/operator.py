@@ -13,11 +13,10 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp.dataflow.alignment import AlignedFrontier, EpochAligner
-from pointstamp.dataflow.capability import Capability, CapabilityCounts, no_wake
+from pointstamp.dataflow.capability import Capability, CapabilityCounts
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.durability import OperatorState
 from pointstamp.dataflow.handles import BuiltInLogic, Frontier, Input, Output
@@ -26,12 +25,13 @@ from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.dataflow.operator_info import OperatorInfo as OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
-from pointstamp.progress.antichain import Antichain, MutableAntichain
+from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.input_frontier import InputFrontier
 from pointstamp.progress.operate import (
     Changes,
+    DirectOperate,
     Interest,
-    LocalOperator,
     ProgressReport,
     Summaries,
     distinct_rows,
@@ -67,7 +67,7 @@ def _idle(inputs: list[Input], outputs: list[Output]) -> None:
     """The logic of an operator that has none yet, or none any more."""
 
 
-class Operator(LocalOperator):
+class Operator(DirectOperate):
     """Runs the logic of one operator and reports on it; see `Operate`."""
 
     local = True
@@ -81,10 +81,8 @@ class Operator(LocalOperator):
         "_inputs",
         "_logic",
         "_outputs",
-        "_owner",
         "_running",
         "_summaries",
-        "_wake",
         "aligner",
         "capabilities",
         "complete",
@@ -100,6 +98,7 @@ class Operator(LocalOperator):
         "produced",
         "role",
         "timestamp",
+        "wake",
         "watcher",
     )
 
@@ -113,7 +112,6 @@ class Operator(LocalOperator):
     ) -> None:
         self._call = call
         self.watcher = watcher
-        self._owner = get_ident()
         self.complete = True
         self.name = name
         self.timestamp = timestamp
@@ -124,11 +122,12 @@ class Operator(LocalOperator):
         self.inputs = 0
         self.outputs = 0
         self.frontier_interest: list[Interest] = []
-        self.frontiers: list[MutableAntichain] = []
+        self.frontiers: list[InputFrontier] = []
         self.capabilities: list[CapabilityCounts] = []
         self.initial: list[bool] = []
-        self.consumed: list[ChangeBatch] = []
-        self.produced: list[ChangeBatch] = []
+        # Of batches. When all ports are known they are tuples: one object, where a list is two.
+        self.consumed: Any = []
+        self.produced: Any = []
         self.notificators: list[Notificator] = []
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
@@ -139,7 +138,7 @@ class Operator(LocalOperator):
         self._running = False
         self.aligner: EpochAligner | None = None
         """Of an operator that keeps state, in a durable dataflow."""
-        self._wake = wake
+        self.wake = wake
         self._idle = self._active = _NO_REPORT
         """The second is another one from when it asks for another visit; few ever do."""
 
@@ -173,24 +172,21 @@ class Operator(LocalOperator):
         frontier would say to code that reads it all the same that nothing comes.
         """
         changed = zip(self.frontiers, capabilities, self.frontier_interest, strict=True)
-        for counts, changes, interest in changed:
+        for frontier, changes, interest in changed:
             if interest == Interest.NEVER:
                 continue
             for time, change in changes.drain():
-                counts.update(time, change)
-            counts.update(self.timestamp.minimum, -1)
+                frontier.change(time, change)
+            frontier.change(self.timestamp.minimum, -1)
 
     def push_external_progress(self, changes: Changes) -> None:
         """Move the frontiers that the logic sees."""
         has_changed = False
         for port, batch in enumerate(changes):
-            n_changes = batch.gather()
-            if n_changes:
+            if not batch.is_empty():
                 has_changed = True
-                counts = self.frontiers[port]
-                for place in range(n_changes):
-                    counts.change(batch.items[place], batch.changes[place])
-                batch.clear()
+                frontier = self.frontiers[port]
+                frontier.take(batch)
         if has_changed and self.watcher is not None:
             self.watcher.notified(self)
 
@@ -237,15 +233,9 @@ class Operator(LocalOperator):
             self._active = ProgressReport(idle.internal, idle.consumed, idle.produced, True)
         return self._active if is_active else idle
 
-    def changed(self) -> None:
-        """Something to report; outside of an activation it asks for one."""
-        if not self._running:
-            self._wake()
-
     def collected(self, capabilities: CapabilityCounts) -> None:
-        """A capability was garbage; unless we settle it anyway, the worker has to."""
-        if not (self._running and get_ident() == self._owner):
-            self._call(capabilities.settle_late)
+        """A capability was garbage, and no activation is under way that settles it."""
+        self._call(capabilities.settle_late)
 
     def abandon(self) -> None:
         """Let go of the logic, of what it holds and of what waits for it, and say nothing.
@@ -254,7 +244,6 @@ class Operator(LocalOperator):
         this operator held is held for ever, so no operator sees that a time is complete.
         """
         # First, so that capabilities that go with the logic are not reported.
-        self._wake = no_wake
         for capabilities in self.capabilities:
             capabilities.abandon()
         self._logic = _idle
@@ -275,7 +264,7 @@ class Operator(LocalOperator):
         self.frontier_interest = alike("interests", interests[:], interests)
         self.initial = alike("initial", initial[:], initial)
         self.capabilities = self.capabilities[:]
-        self.consumed, self.produced = self.consumed[:], self.produced[:]
+        self.consumed, self.produced = tuple(self.consumed), tuple(self.produced)
 
     def set_logic(self, logic: Logic, inputs: list[Input], outputs: list[Output]) -> None:
         """Complete the operator; nothing is added after this."""
@@ -283,7 +272,7 @@ class Operator(LocalOperator):
         self._built_in = logic if isinstance(logic, BuiltInLogic) else None
         self._inputs = inputs
         self._outputs = outputs
-        held = [capabilities.changes for capabilities in self.capabilities]
+        held = tuple([capabilities.changes for capabilities in self.capabilities])
         self._idle = self._active = ProgressReport(held, self.consumed, self.produced, False)
 
     def declared(self) -> str:
@@ -437,18 +426,18 @@ class OperatorBuilder(Generic[S]):
         self._add_port(port, True, operator.outputs, summaries)
         return port
 
-    def _new_frontier(self, interest: Interest) -> MutableAntichain:
+    def _new_frontier(self, interest: Interest) -> InputFrontier:
         """What an input sees of what may come: at first, anything."""
         timestamp = self._operator.timestamp
         least = [(timestamp.minimum, 1)]
         if self._scope.environment.durable_state is not None:
             return AlignedFrontier(timestamp, least)
         if interest != Interest.NEVER:
-            return MutableAntichain(timestamp, least)
+            return InputFrontier(timestamp, least)
         # It never changes: one for all inputs of the scope to which no frontier is delivered.
-        shared: MutableAntichain | None = self._scope.shared.get(MutableAntichain)
+        shared: InputFrontier | None = self._scope.shared.get(InputFrontier)
         if shared is None:
-            shared = self._scope.shared[MutableAntichain] = MutableAntichain(timestamp, least)
+            shared = self._scope.shared[InputFrontier] = InputFrontier(timestamp, least)
         return shared
 
     def new_output(self, *, initial: bool = True, summaries: Connections | None = None) -> S:
@@ -481,7 +470,7 @@ class OperatorBuilder(Generic[S]):
             operator.name,
             port,
             operator.timestamp,
-            operator.changed,
+            operator.wake,
             operator.collected,
             operator.watcher,
         )
@@ -599,7 +588,7 @@ class OperatorBuilder(Generic[S]):
         return self._outputs
 
     @property
-    def frontiers(self) -> list[MutableAntichain]:
+    def frontiers(self) -> list[InputFrontier]:
         """The frontiers of the inputs, live."""
         return self._operator.frontiers
 

@@ -25,9 +25,10 @@ from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.program_lines import line_of_program
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
+from pointstamp.progress.activation import Activation
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Operate
-from pointstamp.progress.subgraph import Activation, Subgraph
+from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Int, Product, Timestamp
 from pointstamp.progress.topology import Edge, Port
 
@@ -214,6 +215,8 @@ class ScopeCore(Generic[S]):
                 "it is run elsewhere, and what it keeps there is not known"
             )
         self._children[node] = operator
+        if self.environment.source_counts is not None and isinstance(operator, Operator):
+            self.environment.source_counts.add(self.number, node, operator)
 
     def add_operator(self, operator: Operate) -> int:
         """Put in something that speaks `Operate`; its number."""
@@ -304,7 +307,8 @@ class ScopeCore(Generic[S]):
         entered: ChangeBatch = ChangeBatch()
         self._entered.append(entered)
         tee = Tee(name or stream.tee.name)
-        stream.tee.pushers.append(Ingress(tee, self._refinement, entered, self._wake))
+        activation = parent.activation(self.node)
+        stream.tee.pushers.append(Ingress(tee, self._refinement, entered, activation))
         parent._cross(Edge(stream.source, (self.node, port)), "enter", name)
         return cast(R, self.new_stream((0, port), tee))
 

@@ -20,16 +20,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from pointstamp.containers.conform import conform
-from pointstamp.containers.registry import kind_of
-from pointstamp.errors import (
-    CheckpointWarning,
-    ContainerError,
-    DataError,
-    FileFormatError,
-    SinkError,
-)
+from pointstamp.errors import CheckpointWarning, FileFormatError, SinkError
 from pointstamp.formats.record_files import filesystem_of
+from pointstamp.formats.sink_columns import columns_of
 
 STAGED = ".staged"
 ENDS = {"parquet": "parquet", "arrow": "arrow", "csv": "csv", "json": "jsonl"}
@@ -186,7 +179,7 @@ class FileSinkWriter:
     def write(self, batch: Any) -> None:
         """Take a batch, of any container with columns, or of records for the schema."""
         schema = self._schema or self._sink.schema
-        columns = self._columns(batch, schema)
+        columns = columns_of(batch, schema, repr(self._sink))
         if self._writer is None:
             self._begin(columns.schema)
         with _refusing(f"{self._sink}: cannot write"):
@@ -222,42 +215,6 @@ class FileSinkWriter:
         with _refusing(f"{self._sink}: cannot begin a file"):
             self._raw = self._sink.filesystem.open_output_stream(self._sink.at(STAGED, self._name))
             self._writer = _WRITERS[self._sink.format](self._raw, schema)
-
-    def _columns(self, batch: Any, schema: pa.Schema | None) -> pa.RecordBatch:
-        if not kind_of(batch).has_columns:
-            if schema is None:
-                raise SinkError(
-                    f"{self._sink}: is given records such as {batch[0]!r}, which say nothing of "
-                    "columns: give schema=, or make them record batches before"
-                )
-            return _of_records(batch, schema, repr(self._sink))
-        try:
-            if schema is None:
-                columns: pa.RecordBatch = kind_of(batch).to_arrow(batch)
-                return columns
-            return conform(batch, schema, "the batches", repr(self._sink))
-        except (DataError, ContainerError, TypeError) as error:
-            raise SinkError(f"{self._sink}: {error}") from error
-
-
-def _of_records(records: Sequence[Any], schema: pa.Schema, sink: str) -> pa.RecordBatch:
-    """Dictionaries, or tuples in the order of the columns, as a batch."""
-    names = schema.names
-    rows: list[Sequence[Any]] = []
-    for record in records:
-        if isinstance(record, dict) and record.keys() == set(names):
-            rows.append([record[name] for name in names])
-        elif isinstance(record, (tuple, list)) and len(record) == len(names):
-            rows.append(record)
-        else:
-            raise SinkError(f"{sink}: a record has the columns {names}; found {record!r}")
-    try:
-        columns = [
-            pa.array([row[place] for row in rows], field.type) for place, field in enumerate(schema)
-        ]
-    except (pa.ArrowException, TypeError, OverflowError) as error:
-        raise SinkError(f"{sink}: {str(error).splitlines()[0]}") from error
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 class _JsonLines:

@@ -98,28 +98,51 @@ class FileSource:
         self.discover_s = watch_s
         self.at_once = 1
         self.ends_for_good = True
+        self._ends: dict[str, tuple[int, int | None]] = {}
+        """By file: its bytes, and the position at its end."""
 
     def partitions(self) -> Sequence[str]:
         """The files by their paths below the folder; of a single file, its name."""
+        return sorted(self.sizes())
+
+    def sizes(self) -> dict[str, int]:
+        """How many bytes each of them has."""
         info = self._info()
         if info.type == fs.FileType.File:
-            return [info.base_name]
+            return {info.base_name: info.size or 0}
         selector = fs.FileSelector(self._path, recursive=True)
         root = len(info.path.rstrip("/")) + 1
         try:
             found = self._filesystem.get_file_info(selector)
         except OSError as error:
             raise SourceError(f"{self._place}: cannot be listed: {error}") from error
-        paths = [each.path[root:] for each in found if each.type == fs.FileType.File]
-        return sorted(path for path in paths if not _is_hidden(path))
+        files = {
+            each.path[root:]: each.size or 0 for each in found if each.type == fs.FileType.File
+        }
+        return {path: n_bytes for path, n_bytes in files.items() if not _is_hidden(path)}
+
+    def n_before(self, partition: str, position: int) -> int:
+        """About how many bytes of a file come before a position.
+
+        Of compressed text and of streams of Arrow, whose end is not known before it is read, it
+        is none.
+        """
+        found = self._ends.get(partition)
+        if found is None:
+            found = self._ends[partition] = self._file(partition).size_and_end()
+        n_bytes, end = found
+        return n_bytes * position // end if end else 0
 
     def open(self, partition: str, position: int | None) -> Positioned:
         """The batches of a file after a position; see `Source`."""
+        return self._file(partition).read(position)
+
+    def _file(self, partition: str) -> RecordFile:
         is_file = self._info().type == fs.FileType.File
         path = self._path if is_file else f"{self._path.rstrip('/')}/{partition}"
         if is_file and partition != os.path.basename(self._path):  # noqa: PTH119  (of any file system)
             raise FileFormatError(f"{self._place}: is a file, and has no {partition!r} in it")
-        file = RecordFile(
+        return RecordFile(
             self._filesystem,
             path,
             format_of(path, self._format),
@@ -127,7 +150,6 @@ class FileSource:
             self._batch_rows,
             self._block_bytes,
         )
-        return file.read(position)
 
     def _info(self) -> fs.FileInfo:
         try:

@@ -91,6 +91,30 @@ class RecordFile:
         except (pa.ArrowException, OSError) as error:
             raise FileFormatError(f"{self.path}: {str(error).splitlines()[0]}") from error
 
+    def size_and_end(self) -> tuple[int, int | None]:
+        """How many bytes the file has, and the position at its end; None if that takes reading.
+
+        Raises
+        ------
+        FileFormatError
+            If it is not what it should be, or cannot be read.
+        """
+        try:
+            with self.filesystem.open_input_file(self.path) as raw:
+                n_bytes = int(raw.size())
+                end: int | None = n_bytes
+                if self.format == "parquet":
+                    with pq.ParquetFile(raw) as file:
+                        end = file.metadata.num_rows
+                elif self.format == "arrow":
+                    is_file = raw.read(len(_MAGIC)) == _MAGIC
+                    end = pa.ipc.open_file(raw).num_record_batches if is_file else None
+                elif self.path.endswith(tuple(COMPRESSIONS)):
+                    end = None
+        except (pa.ArrowException, OSError) as error:
+            raise FileFormatError(f"{self.path}: {str(error).splitlines()[0]}") from error
+        return n_bytes, end
+
     def _parquet(self, position: int) -> Positioned:
         with (
             self.filesystem.open_input_file(self.path) as raw,

@@ -2,7 +2,9 @@
 
 It listens on loopback unless another address is given, and answers `GET` alone. The first request
 has the token in its address, `/?token=...`; the page gets it as a cookie, which its own requests
-bring. Where it listens on loopback the name in `Host` has to be one of loopback, so that no page of
+bring. Browsers give no cookies to a frame in a page of another name, such as a cell of a notebook:
+asked for by its whole address the page may be framed, and its own requests bring the token, too.
+Where it listens on loopback the name in `Host` has to be one of loopback, so that no page of
 another name that leads here can ask.
 """
 
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import secrets
 import socket
 import sys
@@ -39,11 +42,9 @@ FILES = {
 }
 """What there is, by its path: nothing else of the disk can be asked for."""
 
-POLICY = (
-    "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
-    "frame-ancestors 'none'"
-)
+POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"
 """Nothing is loaded from elsewhere, nor sent there."""
+UNFRAMED = "; frame-ancestors 'none'"
 
 MIN_TOKEN = 16
 NEVER_S = 1e6
@@ -192,7 +193,10 @@ class _Request(BaseHTTPRequestHandler):
             self._answer_question(questions[asked.path])
         elif asked.path in FILES:
             name, kind = FILES[asked.path]
-            self._answer(200, (PAGE / name).read_bytes(), kind)
+            body = (PAGE / name).read_bytes()
+            if asked.path == "/" and "token" in query:
+                body = _with_token(body, query["token"])
+            self._answer(200, body, kind, may_be_framed="token" in query)
         else:
             self._answer(404, b"there is no such page\n")
 
@@ -204,12 +208,21 @@ class _Request(BaseHTTPRequestHandler):
         body = json.dumps(found, separators=(",", ":")).encode()
         self._answer(status, body, "application/json")
 
-    def _answer(self, status: int, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+    def _answer(
+        self,
+        status: int,
+        body: bytes,
+        kind: str = "text/plain; charset=utf-8",
+        *,
+        may_be_framed: bool = False,
+    ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
-        self.send_header("Content-Security-Policy", POLICY)
+        # A page elsewhere that frames this one has the token, or it would get no answer.
+        policy = POLICY if may_be_framed else POLICY + UNFRAMED
+        self.send_header("Content-Security-Policy", policy)
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
         if status == 200:
@@ -236,3 +249,12 @@ class _Request(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is printed for a request."""
+
+
+def _with_token(page: bytes, token: str) -> bytes:
+    """The page, whose own files are asked for with the token."""
+    return re.sub(
+        rb'(src|href)="([a-zA-Z][^":]*)"',
+        lambda found: b'%s="%s?token=%s"' % (found[1], found[2], quote(token).encode()),
+        page,
+    )

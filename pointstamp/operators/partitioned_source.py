@@ -29,6 +29,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.run_epochs import RunEpochs
 from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.source_counts import set_source_size
 from pointstamp.errors import (
     BuildError,
     ContainerError,
@@ -82,6 +83,7 @@ def partitioned_source(
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
         reading = _PartitionReading(source, name, capabilities.pop(), info, run, epoch_s)
         reading.begin(partitions)
+        set_source_size(stream, reading.n_total, reading.n_read)
         info.environment.closers.callback(reading.close)
         return reading.run
 
@@ -109,6 +111,11 @@ def partitions_of(source: Source, name: str) -> list[str]:
 def _discover_s(source: Source) -> float | None:
     seconds: float | None = getattr(source, "discover_s", None)
     return seconds
+
+
+def _position(partition: str, position: Any) -> int:
+    """How much comes before a position of a source that counts by its positions."""
+    return position if type(position) is int else 0
 
 
 class _Partition:
@@ -196,6 +203,8 @@ class _PartitionReading:
         self._positions: dict[str, tuple[Any, bool]] = {}
         """By partition: the position, and whether that is the end."""
         self._known: set[str] = set()
+        self._sizes: dict[str, int] = {}
+        """By partition, where the source says it and something asks: how much there is in it."""
         self._listed_at = self._epoch_began = self._clock()
         self._has_sent = False
         self._has_ended = False
@@ -251,6 +260,26 @@ class _PartitionReading:
             if self._positions.get(name, (None, False))[1]:
                 del self._positions[name]
                 self._known.discard(name)
+
+    # How far it has come, for what shows that; asked by another thread.
+
+    def n_total(self) -> int | None:
+        """How much there is in the partitions of this worker, if the source knows it."""
+        sizes = getattr(self._source, "sizes", None)
+        if sizes is None or self._discover_s is not None:
+            return None
+        found = sizes()
+        self._sizes = {name: found[name] for name in self._known if name in found}
+        return sum(self._sizes.values())
+
+    def n_read(self) -> int:
+        """How much of that was read."""
+        n_before = getattr(self._source, "n_before", _position)
+        total = 0
+        for name, n in self._sizes.items():
+            position, is_end = self._positions.get(name, (None, False))
+            total += n if is_end else 0 if position is None else min(n, n_before(name, position))
+        return total
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
         """One activation: at most one batch."""

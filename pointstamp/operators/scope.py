@@ -9,6 +9,7 @@ from typing import Any
 
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.operators.collecting import CollectionMethods
+from pointstamp.operators.drawing import DrawingMethods
 from pointstamp.operators.feedback import FeedbackMethods
 from pointstamp.operators.flow_control import FlowControlMethods
 from pointstamp.operators.log_source import LogMethods
@@ -28,6 +29,7 @@ class Scope(
     ConcatenateMethods,
     FeedbackMethods,
     CollectionMethods,
+    DrawingMethods,
     ScopeCore[Stream[Any]],
 ):
     """A dataflow, or a part of one with times of its own.

@@ -1,14 +1,16 @@
 from pointstamp.dataflow.capability cimport Capability
-from pointstamp.dataflow.handles cimport Output, Session
+from pointstamp.dataflow.handles cimport BuiltInLogic, Output, Session
+from pointstamp.progress.activation cimport Activation
 
 
 cdef class InputHandle:
     cdef readonly object name
     cdef object _timestamp
+    cdef bint _is_int
     cdef Capability _capability
     cdef Session _session
     cdef Output _output
-    cdef object _activate
+    cdef Activation _activation
     cdef object _is_throttled
     cdef readonly bint is_closed
     cdef readonly bint is_dropped
@@ -19,3 +21,7 @@ cdef class InputHandle:
     cpdef close(self)
     cpdef abandon(self)
     cdef _check(self, object what)
+
+
+cdef class _Driven(BuiltInLogic):
+    cpdef run(self, list inputs, list outputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sized
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
@@ -11,14 +11,16 @@ from pointstamp.containers.registry import batches_of
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.connectors import Source
 from pointstamp.dataflow.durability import NOT_REPLAYED
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.source_counts import set_source_size
 from pointstamp.dataflow.stream_core import T
 from pointstamp.errors import DroppedError, InputError
 from pointstamp.operators.generic import Build
 from pointstamp.operators.user_code import is_async
-from pointstamp.progress.timestamp import Timestamp
+from pointstamp.progress.activation import Activation
+from pointstamp.progress.timestamp import Int, Timestamp
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.event_loop import AsyncInput
@@ -38,16 +40,17 @@ class InputHandle:
         timestamp: Timestamp,
         capability: Capability,
         output: Output,
-        activate: Callable[[], None],
+        activation: Activation,
         is_throttled: Callable[[], bool] = lambda: False,
     ) -> None:
         self._is_throttled = is_throttled
         self.name = name
         self._timestamp = timestamp
+        self._is_int = timestamp is Int
         self._capability = capability
         self._session = output.session(capability)
         self._output = output
-        self._activate = activate
+        self._activation = activation
         self.is_closed = False
         self.is_dropped = False
         """Whether its dataflow was dropped, and it closed with that."""
@@ -70,13 +73,13 @@ class InputHandle:
         """Send one record at the current time."""
         self._check("send")
         self._session.give(record)
-        self._activate()
+        self._activation.ask()
 
     def send_batch(self, batch: Any) -> None:
         """Send a container at the current time; it must not change afterwards."""
         self._check("send")
         self._session.give_batch(batch)
-        self._activate()
+        self._activation.ask()
 
     def advance_to(self, time: Any) -> None:
         """Promise to send at `time` or later only.
@@ -87,10 +90,11 @@ class InputHandle:
             If `time` is not at or after the current time.
         """
         self._check("advance")
-        time = self._timestamp.check(time)
         now = self._capability.time
-        if not self._timestamp.less_equal(now, time):
-            raise InputError(f"input {self.name!r} is at {now} and cannot go back to {time}")
+        if not (self._is_int and type(time) is int and time >= now):
+            time = self._timestamp.check(time)
+            if not self._timestamp.less_equal(now, time):
+                raise InputError(f"input {self.name!r} is at {now} and cannot go back to {time}")
         self._output.flush()
         self._capability.downgrade(time)
 
@@ -121,10 +125,30 @@ class InputHandle:
         return f"InputHandle({self.name!r}, {'closed' if self.is_closed else self.time!r})"
 
 
+class _Driven(BuiltInLogic):
+    """Nothing: what was given to the handle is flushed after this, as for any operator."""
+
+    __slots__ = ()
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """Do nothing."""
+
+
 def _is_over(scope: ScopeCore[Any]) -> bool:
     """Whether the least time was complete when the program ran before: what is sent then was."""
     durable_state = scope.environment.durable_state
     return durable_state is not None and durable_state.is_restored
+
+
+def _size(records: Any) -> int | None:
+    """How many records there are, where that is known."""
+    return len(records) if isinstance(records, Sized) else None
+
+
+def _size_of_all(batches: Any) -> int | None:
+    """The same of several batches."""
+    sizes = [_size(batch) for batch in batches] if isinstance(batches, list | tuple) else [None]
+    return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 class SourceMethods(ScopeCore["Stream[Any]"]):
@@ -158,21 +182,22 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
             capabilities: list[Capability], info: OperatorInfo
         ) -> Callable[[list[Input], list[Output]], None]:
             (output,) = builder.output_handles
+            activation = info.activate
+            assert isinstance(activation, Activation)  # it is asked for each record
             handles.append(
                 InputHandle(
                     name,
                     self.timestamp,
                     capabilities.pop(),
                     output,
-                    info.activate,
+                    activation,
                     info.is_throttled,
                 )
             )
             durable_state = self.environment.durable_state
             if durable_state is not None and durable_state.is_restored:
                 handles[0].advance_to(self.epochs().first(durable_state.first_epoch))
-            # What was given to the handle is flushed after this, as for any operator.
-            return lambda inputs, outputs: None
+            return _Driven()
 
         builder.build(make_logic)
         (handle,) = handles
@@ -191,9 +216,10 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         """
         batches = batches_of(records)
         if batches is not None:
-            return self.batches_to_stream(batches, name=name)
+            return self._send_batches(batches, lambda: _size(records), name)
         builder = OperatorBuilder(self, name)
         stream = builder.new_output()
+        set_source_size(stream, lambda: _size(records))
 
         def make_logic(
             capabilities: list[Capability], info: OperatorInfo
@@ -226,8 +252,14 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         >>> ps.testing.collect(lambda scope: scope.batches_to_stream([[1, 2], [3]]))
         [(0, 1), (0, 2), (0, 3)]
         """
+        return self._send_batches(batches, lambda: _size_of_all(batches), name)
+
+    def _send_batches(
+        self, batches: Iterable[Any], n_total: Callable[[], int | None], name: str
+    ) -> Stream[Any]:
         builder = OperatorBuilder(self, name)
         stream = builder.new_output()
+        set_source_size(stream, n_total)
 
         def make_logic(
             capabilities: list[Capability], info: OperatorInfo

@@ -17,9 +17,7 @@ cdef class ChangeBatch:
     cdef Py_ssize_t _n
     cdef dict _many
     cdef readonly int kind
-    cdef long long outers[4]
-    cdef long long inners[4]
-    cdef long long totals[4]
+    cdef long long entries[12]
     cdef readonly list items
     cdef readonly list changes
 
@@ -35,8 +33,9 @@ cdef class ChangeBatch:
     cpdef bint is_empty(self) except -1
     @cython.locals(place=Py_ssize_t)
     cdef list _pairs(self)
+    @cython.locals(outer="long long", inner="long long")
     cdef object _item(self, Py_ssize_t place)
-    @cython.locals(last=Py_ssize_t)
+    @cython.locals(to=Py_ssize_t)
     cdef void _close_up(self, Py_ssize_t place) noexcept
     @cython.locals(n=Py_ssize_t, place=Py_ssize_t)
     cdef _make_objects(self)

@@ -55,7 +55,7 @@ class ChangeBatch:
     True
     """
 
-    __slots__ = ("_many", "_n", "changes", "inners", "items", "kind", "outers", "totals")
+    __slots__ = ("_many", "_n", "changes", "entries", "items", "kind")
 
     def __init__(self, changes: Iterable[tuple[Any, int]] = ()) -> None:
         self.items: list[Any] = _NO_LIST
@@ -66,10 +66,9 @@ class ChangeBatch:
         self._many: dict[Any, int] | None = None
         """All of them, if there are many; then none is in the lists, or among the numbers."""
         self.kind = _NOTHING
-        # Of integers and pairs, the numbers, and the change of each.
-        self.outers = [0, 0, 0, 0]
-        self.inners = [0, 0, 0, 0]
-        self.totals = [0, 0, 0, 0]
+        self.entries = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        """Of integers and pairs three numbers each, that follow each other: both numbers of a pair,
+        the second of which is the integer, and the change."""
         for item, change in changes:
             self.update(item, change)
 
@@ -106,9 +105,9 @@ class ChangeBatch:
                 return
             self.kind = kind
         for place in range(n):
-            if self.inners[place] == inner and self.outers[place] == outer:
-                self.totals[place] += change
-                if not self.totals[place]:
+            if self.entries[3 * place + 1] == inner and self.entries[3 * place] == outer:
+                self.entries[3 * place + 2] += change
+                if not self.entries[3 * place + 2]:
                     self._close_up(place)
                 return
         if not change:
@@ -116,9 +115,9 @@ class ChangeBatch:
         if n == _FEW_NUMBERS:
             self._update_object(_joined(outer, inner, is_pair), change)
             return
-        self.outers[n] = outer
-        self.inners[n] = inner
-        self.totals[n] = change
+        self.entries[3 * n] = outer
+        self.entries[3 * n + 1] = inner
+        self.entries[3 * n + 2] = change
         self._n = n + 1
 
     def extend(self, changes: Iterable[tuple[Any, int]]) -> None:
@@ -143,9 +142,9 @@ class ChangeBatch:
         return self._n
 
     def n_numbers(self) -> int:
-        """How many changes there are, if `outers`, `inners` and `totals` have them; else -1.
+        """How many changes there are, if `entries` has them; else -1.
 
-        In that case `kind` says whether they are of integers, `inners`, or of pairs.
+        In that case `kind` says whether they are of integers or of pairs.
         """
         return -1 if self._many is not None or self.kind == _OBJECTS else self._n
 
@@ -184,21 +183,18 @@ class ChangeBatch:
             return list(self._many.items())
         if self.kind == _OBJECTS:
             return [(self.items[place], self.changes[place]) for place in range(self._n)]
-        return [(self._item(place), self.totals[place]) for place in range(self._n)]
+        return [(self._item(place), self.entries[3 * place + 2]) for place in range(self._n)]
 
     def _item(self, place: int) -> Any:
         """What is kept as numbers, as it was given."""
-        return _joined(self.outers[place], self.inners[place], self.kind == _PAIRS)
+        outer, inner = self.entries[3 * place], self.entries[3 * place + 1]
+        return _joined(outer, inner, self.kind == _PAIRS)
 
     def _close_up(self, place: int) -> None:
         """Give the place of what has cancelled to what comes after it."""
-        last = self._n - 1
-        self._n = last
-        while place < last:
-            self.outers[place] = self.outers[place + 1]
-            self.inners[place] = self.inners[place + 1]
-            self.totals[place] = self.totals[place + 1]
-            place += 1
+        self._n -= 1
+        for to in range(3 * place, 3 * self._n):
+            self.entries[to] = self.entries[to + 3]
 
     def _make_objects(self) -> None:
         """Have the lists hold what was numbers."""
@@ -210,7 +206,7 @@ class ChangeBatch:
             self.changes.append(0)
         for place in range(n):
             self.items[place] = self._item(place)
-            self.changes[place] = self.totals[place]
+            self.changes[place] = self.entries[3 * place + 2]
         self.kind = _OBJECTS
 
     def _update_object(self, item: Any, change: int) -> None:

@@ -18,9 +18,7 @@ cdef class Others:
 cdef class FewCounts:
     cdef readonly MutableAntichain many
     cdef Py_ssize_t _n
-    cdef long long _outers[6]
-    cdef long long _inners[6]
-    cdef long long _numbers[6]
+    cdef long long _entries[18]
     cdef readonly Py_ssize_t n_others
     cdef readonly Others others
     cdef object _timestamp
@@ -45,9 +43,9 @@ cdef class FewCounts:
     cpdef bint less_than(self, long long outer, long long inner) except -1
     cpdef Py_ssize_t n_times(self) except -1
     cdef object _time(self, long long outer, long long inner)
-    @cython.locals(to=Py_ssize_t)
+    @cython.locals(at=Py_ssize_t, to=Py_ssize_t)
     cdef void _insert(self, Py_ssize_t place, long long outer, long long inner, long long number) noexcept
-    @cython.locals(last=Py_ssize_t)
+    @cython.locals(to=Py_ssize_t)
     cdef void _remove(self, Py_ssize_t place) noexcept
     @cython.locals(many=MutableAntichain)
     cdef int _change_many(self, long long outer, long long inner, long long change) except -2

@@ -60,10 +60,8 @@ class FewCounts:
     """
 
     __slots__ = (
-        "_inners",
+        "_entries",
         "_n",
-        "_numbers",
-        "_outers",
         "_pairs",
         "_timestamp",
         "many",
@@ -75,9 +73,8 @@ class FewCounts:
         self._timestamp = timestamp
         self._pairs = bool(timestamp.pairs)
         self._n = 0
-        self._outers = [0, 0, 0, 0, 0, 0]
-        self._inners = [0, 0, 0, 0, 0, 0]
-        self._numbers = [0, 0, 0, 0, 0, 0]
+        self._entries = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        """Of each time three numbers that follow each other: the time, and its count."""
         self.n_others = 0
         """Of the last change that moved the frontier: how many other times left or joined it."""
         self.others: Others = Others() if others is None else others
@@ -99,16 +96,20 @@ class FewCounts:
         n = self._n
         place = n
         while place > 0 and (
-            self._outers[place - 1] > outer
-            or (self._outers[place - 1] == outer and self._inners[place - 1] >= inner)
+            self._entries[3 * place - 3] > outer
+            or (self._entries[3 * place - 3] == outer and self._entries[3 * place - 2] >= inner)
         ):
             place -= 1
         before = 0
         end = place
-        if place < n and self._outers[place] == outer and self._inners[place] == inner:
-            before = self._numbers[place]
+        if (
+            place < n
+            and self._entries[3 * place] == outer
+            and self._entries[3 * place + 1] == inner
+        ):
+            before = self._entries[3 * place + 2]
             if before + change:
-                self._numbers[place] = before + change
+                self._entries[3 * place + 2] = before + change
                 end = place + 1
             else:
                 self._remove(place)
@@ -123,19 +124,19 @@ class FewCounts:
             return 0
         below = _BEYOND
         for other in range(place):
-            if self._numbers[other] > 0 and self._inners[other] < below:
-                below = self._inners[other]
+            if self._entries[3 * other + 2] > 0 and self._entries[3 * other + 1] < below:
+                below = self._entries[3 * other + 1]
         if below <= inner:
             return 0
         # What comes after it, is not below it, and nothing else is before: it was in the
         # frontier, or is from now on.
         n_others = 0
         for other in range(end, self._n):
-            if self._numbers[other] > 0 and self._inners[other] < below:
-                below = self._inners[other]
+            if self._entries[3 * other + 2] > 0 and self._entries[3 * other + 1] < below:
+                below = self._entries[3 * other + 1]
                 if below < inner:
                     break
-                self.others.outers[n_others] = self._outers[other]
+                self.others.outers[n_others] = self._entries[3 * other]
                 self.others.inners[n_others] = below
                 n_others += 1
         self.n_others = n_others
@@ -146,8 +147,8 @@ class FewCounts:
         if self.many is not None:
             return self.many.count(self._time(outer, inner))
         for place in range(self._n):
-            if self._outers[place] == outer and self._inners[place] == inner:
-                return self._numbers[place]
+            if self._entries[3 * place] == outer and self._entries[3 * place + 1] == inner:
+                return self._entries[3 * place + 2]
         return 0
 
     def less_equal(self, outer: int, inner: int) -> bool:
@@ -156,9 +157,9 @@ class FewCounts:
             return self.many.less_equal(self._time(outer, inner))
         for place in range(self._n):
             if (
-                self._numbers[place] > 0
-                and self._outers[place] <= outer
-                and self._inners[place] <= inner
+                self._entries[3 * place + 2] > 0
+                and self._entries[3 * place] <= outer
+                and self._entries[3 * place + 1] <= inner
             ):
                 return True
         return False
@@ -169,10 +170,10 @@ class FewCounts:
             return self.many.less_than(self._time(outer, inner))
         for place in range(self._n):
             if (
-                self._numbers[place] > 0
-                and self._outers[place] <= outer
-                and self._inners[place] <= inner
-                and (self._outers[place] != outer or self._inners[place] != inner)
+                self._entries[3 * place + 2] > 0
+                and self._entries[3 * place] <= outer
+                and self._entries[3 * place + 1] <= inner
+                and (self._entries[3 * place] != outer or self._entries[3 * place + 1] != inner)
             ):
                 return True
         return False
@@ -185,9 +186,9 @@ class FewCounts:
         found = []
         below = _BEYOND
         for place in range(self._n):
-            if self._numbers[place] > 0 and self._inners[place] < below:
-                below = self._inners[place]
-                found.append(self._time(self._outers[place], below))
+            if self._entries[3 * place + 2] > 0 and self._entries[3 * place + 1] < below:
+                below = self._entries[3 * place + 1]
+                found.append(self._time(self._entries[3 * place], below))
         return found
 
     def n_times(self) -> int:
@@ -202,8 +203,8 @@ class FewCounts:
             return iter(self.many)
         found = []
         for place in range(self._n):
-            time = self._time(self._outers[place], self._inners[place])
-            found.append((time, self._numbers[place]))
+            time = self._time(self._entries[3 * place], self._entries[3 * place + 1])
+            found.append((time, self._entries[3 * place + 2]))
         return iter(found)
 
     def check(self) -> None:
@@ -223,25 +224,18 @@ class FewCounts:
         return inner
 
     def _insert(self, place: int, outer: int, inner: int, number: int) -> None:
-        to = self._n
-        self._n = to + 1
-        while to > place:
-            self._outers[to] = self._outers[to - 1]
-            self._inners[to] = self._inners[to - 1]
-            self._numbers[to] = self._numbers[to - 1]
-            to -= 1
-        self._outers[place] = outer
-        self._inners[place] = inner
-        self._numbers[place] = number
+        at = 3 * place
+        for to in range(3 * self._n - 1, at - 1, -1):
+            self._entries[to + 3] = self._entries[to]
+        self._n += 1
+        self._entries[at] = outer
+        self._entries[at + 1] = inner
+        self._entries[at + 2] = number
 
     def _remove(self, place: int) -> None:
-        last = self._n - 1
-        self._n = last
-        while place < last:
-            self._outers[place] = self._outers[place + 1]
-            self._inners[place] = self._inners[place + 1]
-            self._numbers[place] = self._numbers[place + 1]
-            place += 1
+        self._n -= 1
+        for to in range(3 * place, 3 * self._n):
+            self._entries[to] = self._entries[to + 3]
 
     # Many times.
 

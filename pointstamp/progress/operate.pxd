@@ -9,7 +9,7 @@ cdef class ProgressReport:
     cdef readonly bint active
 
 
-cdef class LocalOperator:
+cdef class DirectOperate:
     cpdef push_external_progress(self, object changes)
     cpdef ProgressReport pull_internal_progress(self)
     cpdef bint holds(self) except -1

@@ -112,17 +112,14 @@ class ProgressReport:
         """Whether it still has work to do, and asks for another visit."""
 
 
-class LocalOperator:
-    """What operators of one worker have in common, for their parents to call directly.
+class DirectOperate:
+    """What operators and scopes have in common that their parents call directly.
 
     Compiled, a call of a method that is declared here costs a few nanoseconds, and a
     call of the same method of anything else ten times that. It changes nothing else.
     """
 
     __slots__ = ()
-
-    complete = True
-    """See `Operate`."""
 
     def push_external_progress(self, changes: Changes) -> None:
         """See `Operate`."""
@@ -138,7 +135,7 @@ class LocalOperator:
 
     def is_complete(self) -> bool:
         """`Operate.complete`."""
-        return self.complete
+        raise NotImplementedError
 
     def abandon(self) -> None:
         """Let go of everything, and report nothing: the dataflow was dropped."""

@@ -25,7 +25,7 @@ cdef class Tracker:
     cdef bytearray is_inside
     cdef bytearray is_delivered
     cdef list _to_outputs
-    cdef readonly list output_changes
+    cdef readonly tuple output_changes
     cdef Others _others
     cdef long long[::1] _noted
     cdef long long[::1] _work

@@ -174,9 +174,7 @@ class Tracker:
         self.moved = _no_entries()
         self.moved_times: list[Any] = self._no_times()
         self._n_inside = 0
-        self.output_changes: list[ChangeBatch] = [
-            ChangeBatch() for _ in range(topology.nodes[0].inputs)
-        ]
+        self.output_changes = tuple([ChangeBatch() for _ in range(topology.nodes[0].inputs)])
         """Per scope output: changes in what pointstamps inside imply there."""
 
     def _no_times(self) -> list[Any]:

@@ -1,72 +1,63 @@
 cimport cython
 
+from pointstamp.progress.activation cimport ActivatedScope, Activation
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
-from pointstamp.progress.operate cimport CountObserver, LocalOperator, ProgressReport
+from pointstamp.progress.operate cimport CountObserver, DirectOperate, ProgressReport
 from pointstamp.progress.reachability cimport Tracker
+from pointstamp.progress.scope_child cimport FrontierListener, ScopeChild
 from pointstamp.progress.turns cimport Turns
 
 
 cdef int _PAIRS
 
 
-cdef class Subgraph:
+
+cdef class Subgraph(ActivatedScope):
     # What each round looks at comes first, so that it is in few lines of the cache.
     cdef bint _is_at_work
     cdef bint _is_in_round
     cdef readonly bint is_active
     cdef readonly bint eager
+    cdef bint _is_same
+    cdef bint _keeps_numbers
     cdef Py_ssize_t _position
     cdef readonly long long n_changes
-    cdef readonly object entered
+    cdef Py_ssize_t _n_holders
+    cdef Py_ssize_t _n_incomplete
+    cdef readonly Py_ssize_t peers
+    cdef readonly Py_ssize_t inputs
+    cdef readonly Py_ssize_t outputs
+    cdef readonly tuple entered
     cdef readonly Tracker _tracker
     cdef readonly dict _views
     cdef Turns _next
     cdef Turns _round
-    cdef list _is_queued
-    cdef list _operators
-    cdef list _inboxes
-    cdef list _inbox_of
-    cdef list _node_of
-    cdef list _wakes
-    cdef list _may_wake
-    cdef list _first
-    cdef list _is_local
-    cdef list _is_interested
-    cdef list _is_holder
-    cdef list _is_complete
-    cdef readonly Py_ssize_t peers
+    cdef readonly list _by_number
+    cdef list _listeners
     cdef CountObserver _observer
     cdef readonly object accumulation
     cdef ChangeBatch _held_back
     cdef list _left
     cdef list _unreceipted
-    cdef object _wake
+    cdef Activation _activation
     cdef ProgressReport _idle_progress
     cdef ProgressReport _active_progress
-    cdef Py_ssize_t _n_holders
-    cdef Py_ssize_t _n_incomplete
     cdef list _leads_out
+    cdef long long[::1] _edges_of
     cdef list _consumers
     cdef list _ports
-    cdef list _nodes
-    cdef list _internal
-    cdef list _consumed
-    cdef list _produced
+    cdef tuple _internal
+    cdef tuple _consumed
+    cdef tuple _produced
     cdef readonly object refinement
-    cdef readonly list _output_capabilities
-    cdef long long[::1] _first_edges
-    cdef long long[::1] _edge_targets
-    cdef long long[::1] _edge_copies
+    cdef readonly tuple _output_capabilities
     cdef readonly object topology
     cdef public object name
     cdef readonly object timestamp
     cdef readonly object outer
-    cdef readonly Py_ssize_t inputs
-    cdef readonly Py_ssize_t outputs
     cdef public object frontier_interest
     cdef readonly object children
-    cdef list _interests
     cdef readonly list edges
     cdef object _share_updates
     cdef list _initial
@@ -75,13 +66,21 @@ cdef class Subgraph:
     @cython.locals(port=Py_ssize_t, count="long long")
     cpdef push_external_progress(self, object changes)
     cpdef ProgressReport pull_internal_progress(self)
+    cpdef bint holds(self) except -1
+    cpdef bint is_complete(self) except -1
     @cython.locals(location=Py_ssize_t, change="long long")
     cpdef accept(self, object updates)
-    @cython.locals(has_changes=bint)
+    @cython.locals(has_changes=bint, asked=ScopeChild)
     cpdef activate(self, Py_ssize_t child)
-    @cython.locals(operator=LocalOperator)
+    @cython.locals(child=ScopeChild)
     cpdef abandon(self)
-    @cython.locals(port=Py_ssize_t, location=Py_ssize_t, count="long long")
+    @cython.locals(
+        port=Py_ssize_t,
+        place=Py_ssize_t,
+        location=Py_ssize_t,
+        count="long long",
+        batch=ChangeBatch,
+    )
     cdef _report_entered(self)
     @cython.locals(view=Tracker)
     cdef _deliver_frontiers(self, bint wake)
@@ -90,7 +89,8 @@ cdef class Subgraph:
         at=Py_ssize_t,
         location=Py_ssize_t,
         node=Py_ssize_t,
-        inbox=ChangeBatch,
+        listener=FrontierListener,
+        child=ScopeChild,
         change="long long",
         outer="long long",
         inner="long long",
@@ -98,14 +98,12 @@ cdef class Subgraph:
     cdef _deliver(self, Tracker tracker, Py_ssize_t viewer, bint wake)
     @cython.locals(node=Py_ssize_t)
     cdef _visit_children(self)
-    @cython.locals(operator=LocalOperator)
-    cdef bint _holds(self, Py_ssize_t node) except -1
-    @cython.locals(operator=LocalOperator, progress=ProgressReport)
-    cdef _visit(self, Py_ssize_t node)
+    @cython.locals(operator=DirectOperate, progress=ProgressReport)
+    cdef _visit(self, ScopeChild child)
     @cython.locals(
         batch=ChangeBatch, shared=bint, location=Py_ssize_t, first_output=Py_ssize_t
     )
-    cdef _take_report(self, Py_ssize_t node, ProgressReport progress)
+    cdef _take_report(self, ScopeChild child, ProgressReport progress)
     @cython.locals(place=Py_ssize_t)
     cdef _take_changes(
         self, ChangeBatch batch, Py_ssize_t location, int sign, bint shared, Py_ssize_t own
@@ -113,7 +111,9 @@ cdef class Subgraph:
     @cython.locals(is_direct=bint, place=Py_ssize_t, edge=Py_ssize_t, target=Py_ssize_t)
     cdef _take_produced(self, ChangeBatch batch, Py_ssize_t source, bint shared)
     cdef bint _has_numbers(self, ChangeBatch batch) except -1
-    @cython.locals(outer="long long", inner="long long", change="long long")
+    @cython.locals(
+        outer="long long", inner="long long", change="long long", leaves=bint, at=ChangeBatch
+    )
     cdef int _report_number(
         self,
         ChangeBatch batch,
@@ -122,11 +122,18 @@ cdef class Subgraph:
         long long factor,
         bint shared,
     ) except -1
-    @cython.locals(is_holder=bint, was_holder=bint, was_complete=bint)
-    cdef _note_state(self, Py_ssize_t node, bint holds, bint complete)
+    cdef int _update_number(
+        self, Py_ssize_t location, long long outer, long long inner, long long change
+    ) except -1
+    @cython.locals(is_holder=bint)
+    cdef _note_state(self, ScopeChild child, bint holds, bint complete)
+    @cython.locals(
+        batch=ChangeBatch, held=MutableAntichain, changes=ChangeBatch, change="long long"
+    )
     cdef _collect_output_changes(self)
     @cython.locals(needed=bint, location=Py_ssize_t, change="long long")
     cdef _share(self)
+    cdef bint _holds_back(self) except -1
     cdef bint _is_needed(self, Py_ssize_t location, object time, long long change) except -1
     @cython.locals(target=Py_ssize_t, copies="long long")
     cdef _report_produced(self, Py_ssize_t source, object time, long long count, bint shared)
@@ -134,13 +141,14 @@ cdef class Subgraph:
     @cython.locals(port=Py_ssize_t)
     cdef _apply(self, Py_ssize_t location, object time, long long change, Py_ssize_t own)
     cdef _leave(self, Py_ssize_t output, object time, long long count)
+    @cython.locals(
+        place=Py_ssize_t,
+        location=Py_ssize_t,
+        outer="long long",
+        inner="long long",
+        change="long long",
+    )
     cdef _enter_capabilities(self, Py_ssize_t port, ChangeBatch changes)
+    cdef _to_outer(self, object time)
     @cython.locals(node=Py_ssize_t, view=Tracker)
     cdef _update(self, Py_ssize_t location, object time, long long change, Py_ssize_t own)
-
-
-cdef class Activation:
-    cdef Py_ssize_t _child
-    cdef public Subgraph subgraph
-
-    cpdef ask(self)

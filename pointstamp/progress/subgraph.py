@@ -46,13 +46,13 @@ from typing import Any
 
 from pointstamp.errors import BuildError
 from pointstamp.progress.accumulate import Accumulation, Updates
-from pointstamp.progress.antichain import Antichain, MutableAntichain
+from pointstamp.progress.activation import NO_ACTIVATION, ActivatedScope, activation_of
+from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.change_batch import PAIRS, ChangeBatch
 from pointstamp.progress.operate import (
     Changes,
     CountObserver,
     Interest,
-    LocalOperator,
     Operate,
     ProgressReport,
     Summaries,
@@ -60,7 +60,8 @@ from pointstamp.progress.operate import (
     no_changes,
 )
 from pointstamp.progress.reachability import Tracker
-from pointstamp.progress.timestamp import Outside, Refinement, Timestamp, summary_less_equal
+from pointstamp.progress.scope_child import FrontierListener, ScopeChild
+from pointstamp.progress.timestamp import SAME, Outside, Refinement, Timestamp
 from pointstamp.progress.topology import Edge, Node, Topology
 from pointstamp.progress.turns import Turns
 
@@ -68,12 +69,12 @@ _PAIRS = PAIRS  # compiled, a number of C
 
 _NO_EDGES = array("q", [0])
 
+# Stay empty, and are those of all scopes that need none: what many look at is in the cache.
+_NO_VIEWS: dict[int, Tracker] = {}
+_NONE_LEFT: list[tuple[int, Any, int]] = []
 
-def _no_wake() -> None:
-    """Woken in place of the parent, by activations of a scope that was abandoned."""
 
-
-class Subgraph:
+class Subgraph(ActivatedScope):
     """The instance of one scope on one worker; speaks `Operate` with its parent.
 
     Parameters
@@ -132,62 +133,51 @@ class Subgraph:
         self.timestamp = timestamp
         self.outer = outer
         self.refinement: Refinement = refinement
+        self._is_same = refinement is SAME
+        self._keeps_numbers = False
+        """Whether times that are numbers are the same numbers outside, and counts cross the border
+        as what they are; known when the paths outside are."""
         self.inputs = inputs
         self.outputs = outputs
         self.frontier_interest: Sequence[Interest] = ()
         self.children = children
-        self._nodes: list[Any] = [None, *children]
-        self._operators: list[LocalOperator | None] = [
-            node if isinstance(node, LocalOperator) else None for node in self._nodes
-        ]
-        # Per child, looked up once: asking the child takes longer.
-        self._is_local = [False]
-        self._is_interested = [False]
-        self._interests: list[Sequence[Interest]] = [()]
-        self._first: list[int] = [0]
+        self._by_number = [ScopeChild(n, child) for n, child in enumerate((None, *children))]
+        """The children, after the world outside, with what a visit looks at."""
         self._ports: list[tuple[int, int, bool]] = []
         self._consumers: list[list[tuple[int, int]]] = []
-        # The same in arrays: those of a source are from one of its first edges to the next's.
-        self._first_edges = _NO_EDGES
-        self._edge_targets = _NO_EDGES
-        self._edge_copies = _NO_EDGES
+        self._edges_of = _NO_EDGES
+        """The same in an array, as `Topology` lays it out."""
         self._leads_out: list[bool] = []
         """Per source, whether records leave the scope from there."""
         self.edges = list(edges)
         self.peers = peers
         self.eager = eager
-        self.entered = entered
+        self.entered = tuple(entered)
         self._share_updates = share
-        self._wake = wake
+        self._activation = activation_of(wake)
         self._observer = observer
         self.n_changes = 0
         """How many changes of counts it has seen: as long as that moves, something goes on."""
         self._next = Turns()
-        self._is_queued = [False] * (len(children) + 1)
         self._round = Turns()
         self._is_in_round = self._is_at_work = False
         self._position = 0
-        self._is_holder = [False] * (len(children) + 1)
         self._n_holders = self._n_incomplete = 0
-        self._is_complete = [True] * (len(children) + 1)
         self._held_back: ChangeBatch = ChangeBatch()
         self.accumulation: Accumulation | None = None
         """What is added up here for other workers, if this is an accumulator's."""
-        self._left: list[tuple[int, Any, int]] = []
-        self._unreceipted: list[tuple[int, Any, int]] = []
-        self._internal = [ChangeBatch() for _ in range(outputs)]
-        self._consumed = [ChangeBatch() for _ in range(inputs)]
-        self._produced = [ChangeBatch() for _ in range(outputs)]
+        self._left = self._unreceipted = _NONE_LEFT
+        # Tuples: one object each, where a list is two; and those of no port are all the same one.
+        self._internal = tuple(new_changes(outputs))
+        self._consumed = tuple(new_changes(inputs))
+        self._produced = tuple(new_changes(outputs))
         reported = (self._internal, self._consumed, self._produced)
         self._idle_progress = ProgressReport(*reported, False)
         self._active_progress = ProgressReport(*reported, True)
-        self._output_capabilities = [MutableAntichain(outer) for _ in range(outputs)]
-        self._inboxes: list[list[ChangeBatch]] = [[]]
-        self._inbox_of: list[ChangeBatch | None] = []
-        self._node_of: list[int] = []
-        self._wakes: list[bool] = []
-        self._may_wake: list[bool] = []
-        self._views: dict[int, Tracker] = {}
+        self._output_capabilities = tuple([MutableAntichain(outer) for _ in range(outputs)])
+        self._listeners: list[FrontierListener | None] = []
+        """Per location: what its frontier is delivered to."""
+        self._views = _NO_VIEWS
         self._initial: list[Changes] = [()]
         self._loops: set[int] = set()
         self.is_active = True
@@ -198,19 +188,19 @@ class Subgraph:
     def internal_summary(self) -> tuple[Summaries, Changes]:
         """Ask all children, lay out the graph, and sum it up for the parent."""
         nodes = [Node("outside", self.outputs, self.inputs, ())]
-        for child in self.children:
+        for known in self._by_number[1:]:
+            child = known.operate
             summaries, capabilities = child.internal_summary()
             describe_way = getattr(child, "describe_way", None)
             nodes.append(Node(child.name, child.inputs, child.outputs, summaries, describe_way))
             self._initial.append(capabilities if any(capabilities) else ())  # most have none
-            self._interests.append(child.frontier_interest)
-            self._is_interested.append(any(child.frontier_interest))
-            self._is_local.append(child.local)
+            known.ask()
         self.topology = Topology(self.timestamp, nodes, self.edges)
-        self._first, self._ports = self.topology.first, self.topology.ports
+        self._ports = self.topology.ports
+        for known, first in zip(self._by_number, self.topology.first, strict=True):
+            known.first = first
         self._consumers = self.topology.consumers
-        by_source = self.topology.consumers_side_by_side()
-        self._first_edges, self._edge_targets, self._edge_copies = by_source
+        self._edges_of = self.topology.consumers_side_by_side()
         self._leads_out = [
             any(self._ports[target][0] == 0 for target, _ in each) for each in self._consumers
         ]
@@ -224,7 +214,7 @@ class Subgraph:
         self._collect_output_changes()
         self.frontier_interest = self._derive_interest()
         initial = [ChangeBatch(changes.drain()) for changes in self._internal]
-        return self._summarize(to_outputs), initial
+        return self.topology.summaries_across(to_outputs, self.refinement.summarize), initial
 
     def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
         """Close the paths that run outside, then set those of all children."""
@@ -234,14 +224,16 @@ class Subgraph:
                     outside = Outside(self.refinement, path, self.timestamp.identity)
                     self._tracker.follow_outside(output, input_, outside)
                     self._loops.add(output)
-        for node, child in enumerate(self.children, start=1):
-            is_deaf = self._is_local[node] and not self._is_interested[node]
-            self._inboxes.append((no_changes if is_deaf else new_changes)(child.inputs))
+                    self._left, self._unreceipted = [], []
+        for known in self._by_number[1:]:
+            is_deaf = known.is_local and not known.is_interested
+            known.inbox = (no_changes if is_deaf else new_changes)(known.operate.inputs)
         self._note_listeners()
         looping = self.topology.nodes_in_loops()
         for node, child in enumerate(self.children, start=1):
             if child.wants_outside and node in looping:
                 self._make_view(node)
+        self._keeps_numbers = self._is_same and not self._loops and not self._views
         for port, changes in enumerate(capabilities):
             self._enter_capabilities(port, changes)
         self._deliver_frontiers(False)
@@ -257,8 +249,8 @@ class Subgraph:
     ) -> None:
         """Before the first visit: add up what so many `workers` report, this one among them."""
         held: ChangeBatch = ChangeBatch()
-        for node in range(1, len(self._nodes)):
-            for port, batch in enumerate(self._initial[node]) if self._is_local[node] else ():
+        for node, known in enumerate(self._by_number):
+            for port, batch in enumerate(self._initial[node]) if known.is_local else ():
                 location = self.topology.source(node, port)
                 for time, count in batch:
                     held.update((location, time), count * workers)
@@ -302,13 +294,14 @@ class Subgraph:
         """Count what a peer reported."""
         for (location, time), change in updates:
             self._apply(location, time, change, 0)
-        self._wake()
+        self._activation.ask()
 
     def activate(self, child: int) -> None:
         """Ask for a visit of `child`: in this round if its turn is still to come."""
-        if self._is_queued[child]:
+        asked = self._by_number[child]
+        if asked.is_queued:
             return
-        self._is_queued[child] = True
+        asked.is_queued = True
         if self._is_in_round and child > self._position:
             self._round.add(child)
             return
@@ -316,7 +309,7 @@ class Subgraph:
         has_changes = not self._is_at_work and self._next.is_empty()
         self._next.add(child)
         if has_changes:
-            self._wake()
+            self._activation.ask()
 
     def abandon(self) -> None:
         """Let go of the operators of this worker; there is no visit after this.
@@ -326,25 +319,36 @@ class Subgraph:
         """
         if self.accumulation is not None:
             self.accumulation.release(at_once=True)  # the others may go on for a while
-        for operator in self._operators:
-            if operator is not None:
-                operator.abandon()
+        for child in self._by_number:
+            if child.operator is not None and child.is_local:  # scopes in it: by themselves
+                child.operator.abandon()
+            child.let_go()
         # An activation that is still held calls on an empty scope, which is never visited.
-        self._wake = _no_wake
+        self._activation = NO_ACTIVATION
         self.children = ()
-        self._nodes = []
-        self._operators = []
         self.entered = ()
 
     @property
     def holds_capability(self) -> bool:
         """Whether a moving frontier may free a capability here, or changes held back."""
-        return self._n_holders > 0 or bool(self._held_back) or bool(self.accumulation)
+        return self.holds()
+
+    def holds(self) -> bool:
+        """The same, for a scope that is compiled."""
+        if self._n_holders or self._holds_back():
+            return True
+        return self.accumulation is not None and bool(self.accumulation)
 
     @property
     def complete(self) -> bool:
         """Whether nothing is outstanding inside, on any worker, as far as known."""
-        if self._n_incomplete or self._held_back or self.accumulation:
+        return self.is_complete()
+
+    def is_complete(self) -> bool:
+        """The same, for a scope that is compiled."""
+        if self._n_incomplete or self._holds_back():
+            return False
+        if self.accumulation is not None and self.accumulation:
             return False
         return self._tracker.is_idle()
 
@@ -381,17 +385,6 @@ class Subgraph:
                 for time, count in batch:
                     tracker.update(location, time, count * owners)
 
-    def _summarize(self, to_outputs: list[list[tuple[int, Any]]]) -> Summaries:
-        rows: list[dict[int, Antichain]] = []
-        for input_ in range(self.inputs):
-            row: dict[int, Antichain] = {}
-            for output, summary in to_outputs[self.topology.source(0, input_)]:
-                if output not in row:
-                    row[output] = Antichain(summary_less_equal)
-                row[output].insert(self.refinement.summarize(summary))
-            rows.append(row)
-        return rows
-
     def _derive_interest(self) -> list[Interest]:
         """Per input, the greatest interest of the children's inputs that it can reach.
 
@@ -402,9 +395,9 @@ class Subgraph:
         holds_back = self.peers > 1 and not self.eager
         least = Interest.IF_CAPABILITY if holds_back else Interest.NEVER
         interests = {
-            self._first[node] + port: interest
-            for node in range(1, len(self._nodes))
-            for port, interest in enumerate(self._interests[node])
+            known.first + port: interest
+            for known in self._by_number
+            for port, interest in enumerate(known.interests)
         }
         greatest = self.topology.greatest_reached(interests)
         sources = (self.topology.source(0, input_) for input_ in range(self.inputs))
@@ -412,43 +405,47 @@ class Subgraph:
 
     def _note_listeners(self) -> None:
         """Per location: what gets its frontier, from what, and whether it is a reason to run."""
-        for node, port, is_target in self._ports:
-            inbox = None
-            interest = Interest.NEVER
+        for location, (node, port, is_target) in enumerate(self._ports):
+            listener = None
             if node and is_target:
-                interest = self._interests[node][port]
-                if interest != Interest.NEVER or not self._is_local[node]:
-                    inbox = self._inboxes[node][port]
-            self._inbox_of.append(inbox)
-            self._tracker.is_delivered[len(self._node_of)] = inbox is not None
-            self._node_of.append(node)
-            self._wakes.append(interest == Interest.ALWAYS)
-            self._may_wake.append(interest == Interest.IF_CAPABILITY)
+                child = self._by_number[node]
+                interest = child.interests[port]
+                if interest != Interest.NEVER or not child.is_local:
+                    listener = FrontierListener(child, child.inbox[port], interest)
+            self._listeners.append(listener)
+            self._tracker.is_delivered[location] = listener is not None
 
     def _make_view(self, node: int) -> None:
         """A second tracker for a child in a loop, without what it holds itself."""
         view = Tracker(self.topology)
         self._count_initial_capabilities(view, without=node)
-        self._views[node] = view
+        self._views = {**self._views, node: view}
 
     def _set_child_external_summary(self, node: int, child: Operate) -> None:
+        inbox = self._by_number[node].inbox
         if node in self._views:
             summaries: Summaries = self.topology.summaries_around(node)
         else:
             summaries = [{}] * child.outputs
-        child.set_external_summary(summaries, self._inboxes[node])
-        for batch in self._inboxes[node]:
+        child.set_external_summary(summaries, inbox)
+        for batch in inbox:
             batch.drain()
 
     # The steps of a round.
 
     def _report_entered(self) -> None:
         for port, batch in enumerate(self.entered):
-            if batch:
-                location = self.topology.source(0, port)
-                for time, count in batch.drain():
-                    self._report(location, time, count, True, 0)
-                    self._report_produced(location, time, count, True)
+            if batch.is_empty():
+                continue
+            location = self.outputs + port
+            if self._keeps_numbers and self._has_numbers(batch):
+                for place in range(batch.n_numbers()):
+                    self._report_number(batch, place, location, 1, True)
+                self._take_produced(batch, location, True)
+                continue
+            for time, count in batch.drain():
+                self._report(location, time, count, True, 0)
+                self._report_produced(location, time, count, True)
 
     def _deliver_frontiers(self, wake: bool) -> None:
         """Propagate, and put what changed where the children's next push takes it."""
@@ -466,27 +463,22 @@ class Subgraph:
         for moved in range(tracker.n_moved):
             at = 4 * moved
             location = tracker.moved[at]
-            inbox = self._inbox_of[location]
-            if inbox is None:
+            listener = self._listeners[location]
+            if listener is None:
                 continue
-            node = self._node_of[location]
+            child = listener.child
+            node = child.number
             if self._views and (node != viewer if viewer else node in self._views):
                 continue
             change = tracker.moved[at + 3]
             if tracker.has_numbers:
                 outer, inner = tracker.moved[at + 1], tracker.moved[at + 2]
-                inbox.update_number(outer, inner, tracker.has_pairs, change)
+                listener.batch.update_number(outer, inner, tracker.has_pairs, change)
             else:
-                inbox.update(tracker.moved_times[moved], change)
-            if wake and (self._wakes[location] or (self._may_wake[location] and self._holds(node))):
+                listener.batch.update(tracker.moved_times[moved], change)
+            if wake and (listener.wakes or (listener.if_holder and child.holds())):
                 self.activate(node)
         tracker.forget_frontier_changes()
-
-    def _holds(self, node: int) -> bool:
-        operator = self._operators[node]
-        if operator is not None:
-            return operator.holds()
-        return bool(self._nodes[node].holds_capability)
 
     def _visit_children(self) -> None:
         self._round, self._next = self._next, self._round
@@ -494,32 +486,32 @@ class Subgraph:
         node = self._round.take()
         while node:
             self._position = node
-            self._is_queued[node] = False
-            self._visit(node)
+            self._visit(self._by_number[node])
             node = self._round.take()
         self._is_in_round = False
 
-    def _visit(self, node: int) -> None:
-        operator = self._operators[node]
+    def _visit(self, child: ScopeChild) -> None:
+        child.is_queued = False
+        operator = child.operator
         if operator is not None:
-            operator.push_external_progress(self._inboxes[node])
+            operator.push_external_progress(child.inbox)
             progress = operator.pull_internal_progress()
-            self._note_state(node, operator.holds(), operator.is_complete())
+            self._note_state(child, operator.holds(), operator.is_complete())
         else:
-            child = self._nodes[node]
-            child.push_external_progress(self._inboxes[node])
-            progress = child.pull_internal_progress()
+            operate = child.operate
+            operate.push_external_progress(child.inbox)
+            progress = operate.pull_internal_progress()
             # Compiled, None would pass for a `ProgressReport` that is somewhere else in memory.
-            assert progress is not None, f"{child.name!r} reported nothing"
-            self._note_state(node, child.holds_capability, child.complete)
-        self._take_report(node, progress)
+            assert progress is not None, f"{operate.name!r} reported nothing"
+            self._note_state(child, operate.holds_capability, operate.complete)
+        self._take_report(child, progress)
         if progress.active:
-            self.activate(node)
+            self.activate(child.number)
 
-    def _take_report(self, node: int, progress: ProgressReport) -> None:
-        shared = self._is_local[node]
+    def _take_report(self, child: ScopeChild, progress: ProgressReport) -> None:
+        shared = child.is_local
         # Inputs come before outputs, as `Topology` numbers them.
-        location = self._first[node]
+        location = child.first
         for batch in progress.consumed:
             if batch.n_numbers():
                 self._take_changes(batch, location, -1, shared, 0)
@@ -527,7 +519,7 @@ class Subgraph:
         first_output = location
         for batch in progress.internal:
             if batch.n_numbers():
-                self._take_changes(batch, location, 1, shared, node)
+                self._take_changes(batch, location, 1, shared, child.number)
             location += 1
         location = first_output
         for batch in progress.produced:
@@ -549,12 +541,12 @@ class Subgraph:
 
     def _take_produced(self, batch: ChangeBatch, source: int, shared: bool) -> None:
         """Report what was produced at all places to which it went."""
-        is_direct = not self._views and not self._leads_out[source]
+        is_direct = self._keeps_numbers or not (self._views or self._leads_out[source])
         if is_direct and self._has_numbers(batch):
             for place in range(batch.n_numbers()):
-                for edge in range(self._first_edges[source], self._first_edges[source + 1]):
-                    target = self._edge_targets[edge]
-                    self._report_number(batch, place, target, self._edge_copies[edge], shared)
+                for edge in range(self._edges_of[source], self._edges_of[source + 1], 2):
+                    target = self._edges_of[edge]
+                    self._report_number(batch, place, target, self._edges_of[edge + 1], shared)
         else:
             for place in range(batch.gather()):
                 self._report_produced(source, batch.items[place], batch.changes[place], shared)
@@ -571,46 +563,58 @@ class Subgraph:
     def _report_number(
         self, batch: ChangeBatch, place: int, location: int, factor: int, shared: bool
     ) -> None:
-        """`_report` one change of a batch, inside of the scope, `factor` times."""
+        """`_report` one change of a batch `factor` times."""
         self.n_changes += 1
-        outer, inner = batch.outers[place], batch.inners[place]
-        change = factor * batch.totals[place]
-        self._tracker.update_number(location, outer, inner, change)
-        if self._observer is not None:
-            self._observer.changed_number(location, outer, inner, self._tracker.has_pairs, change)
+        outer, inner = batch.entries[3 * place], batch.entries[3 * place + 1]
+        change = factor * batch.entries[3 * place + 2]
+        if self._tracker.is_inside[location]:
+            self._update_number(location, outer, inner, change)
+        else:
+            # Those of child 0: first the scope's outputs, which are targets, then its inputs.
+            leaves = location < self.outputs
+            at = self._produced[location] if leaves else self._consumed[location - self.outputs]
+            at.update_number(outer, inner, self._tracker.has_pairs, change)
         if shared and self.peers > 1 and self._tracker.has_pairs:
             self._held_back.update((location, (outer, inner)), change)
         elif shared and self.peers > 1:
             self._held_back.update_number(location, inner, True, change)
 
-    def _note_state(self, node: int, holds: bool, complete: bool) -> None:
-        is_holder = holds and self._is_interested[node]
-        was_holder = self._is_holder[node]
-        if is_holder != was_holder:
-            self._is_holder[node] = is_holder
+    def _update_number(self, location: int, outer: int, inner: int, change: int) -> None:
+        """`_update`, where no child has a view of its own."""
+        self._tracker.update_number(location, outer, inner, change)
+        if self._observer is not None:
+            self._observer.changed_number(location, outer, inner, self._tracker.has_pairs, change)
+
+    def _note_state(self, child: ScopeChild, holds: bool, complete: bool) -> None:
+        is_holder = holds and child.is_interested
+        if is_holder != child.is_holder:
+            child.is_holder = is_holder
             self._n_holders += 1 if is_holder else -1
-        was_complete = self._is_complete[node]
-        if complete != was_complete:
-            self._is_complete[node] = complete
+        if complete != child.is_complete:
+            child.is_complete = complete
             self._n_incomplete += -1 if complete else 1
 
     def _collect_output_changes(self) -> None:
         """Turn what inner pointstamps imply at the outputs into capabilities held."""
         for output, batch in enumerate(self._tracker.output_changes):
-            if batch:
-                held = self._output_capabilities[output]
-                for time, change in batch.drain():
-                    outer_time = self.refinement.to_outer(time)
-                    self._internal[output].extend(held.update(outer_time, change))
+            if batch.is_empty():
+                continue
+            held, changes = self._output_capabilities[output], self._internal[output]
+            for time, change in batch.drain():
+                if held.change(self._to_outer(time), change):
+                    for lost in held.gone:
+                        changes.update(lost, -1)
+                    for new in held.came:
+                        changes.update(new, 1)
 
     def _share(self) -> None:
         """Give out what was held back, if another worker needs it."""
         if self.accumulation is not None:
-            if self._held_back:
+            if self._holds_back():
                 self.accumulation.add(self._held_back.drain())
             self.accumulation.release(at_once=self.eager)
             return
-        if not self._held_back:
+        if not self._holds_back():
             return
         needed = self.eager
         if not needed:
@@ -620,6 +624,10 @@ class Subgraph:
                     break
         if needed:
             self._share_updates(self._held_back.drain())
+
+    def _holds_back(self) -> bool:
+        """Whether there are changes that the peers have not heard of."""
+        return self.peers > 1 and not self._held_back.is_empty()
 
     def _is_needed(self, location: int, time: Any, change: int) -> bool:
         # What crosses the border of the scope decides frontiers that this
@@ -655,19 +663,30 @@ class Subgraph:
         if is_target:
             self._leave(port, time, change)
         else:
-            self._consumed[port].update(self.refinement.to_outer(time), change)
+            self._consumed[port].update(self._to_outer(time), change)
 
     def _leave(self, output: int, time: Any, count: int) -> None:
-        self._produced[output].update(self.refinement.to_outer(time), count)
+        self._produced[output].update(self._to_outer(time), count)
         if output in self._loops:
             self._update(self.topology.target(0, output), time, count, 0)
             self._left.append((output, time, count))
 
     def _enter_capabilities(self, port: int, changes: ChangeBatch) -> None:
-        if changes:
-            location = self.topology.source(0, port)
-            for time, change in changes.drain():
-                self._update(location, self.refinement.to_inner(time), change, 0)
+        if changes.is_empty():
+            return
+        location = self.outputs + port
+        if self._keeps_numbers and self._has_numbers(changes):
+            for place in range(changes.n_numbers()):
+                outer, inner = changes.entries[3 * place], changes.entries[3 * place + 1]
+                self._update_number(location, outer, inner, changes.entries[3 * place + 2])
+            changes.clear()
+            return
+        for time, change in changes.drain():
+            inner_time = time if self._is_same else self.refinement.to_inner(time)
+            self._update(location, inner_time, change, 0)
+
+    def _to_outer(self, time: Any) -> Any:
+        return time if self._is_same else self.refinement.to_outer(time)
 
     def _update(self, location: int, time: Any, change: int, own: int) -> None:
         self._tracker.update(location, time, change)
@@ -677,23 +696,3 @@ class Subgraph:
             for node, view in self._views.items():
                 if node != own:
                     view.update(location, time, change)
-
-
-class Activation:
-    """Asks for a visit of one operator, once its scope is complete and has a subgraph."""
-
-    __slots__ = ("_child", "subgraph")
-
-    def __init__(self, child: int) -> None:
-        self._child = child
-        self.subgraph: Subgraph | None = None
-
-    def __call__(self) -> None:
-        """Ask."""
-        self.ask()
-
-    def ask(self) -> None:
-        """The same, for compiled code."""
-        # While building there is no subgraph yet; every operator runs once at the start.
-        if self.subgraph is not None:
-            self.subgraph.activate(self._child)

@@ -184,6 +184,20 @@ class Topology:
                 found[location].extend((output, summary) for summary in summaries)
         return found
 
+    def summaries_across(
+        self, to_outputs: list[list[tuple[int, Any]]], summarize: Callable[[Any], Any]
+    ) -> Summaries:
+        """`[input][output]` of the scope, from `summaries_to_outputs`, as seen from outside."""
+        rows: list[dict[int, Antichain]] = []
+        for input_ in range(self.nodes[0].outputs):
+            row: dict[int, Antichain] = {}
+            for output, summary in to_outputs[self.source(0, input_)]:
+                if output not in row:
+                    row[output] = Antichain(summary_less_equal)
+                row[output].insert(summarize(summary))
+            rows.append(row)
+        return rows
+
     def summaries_around(self, node: int) -> Summaries:
         """`[output][input]`: the paths from `node` back to itself, outside of it."""
         first = self.first[node]
@@ -239,17 +253,19 @@ class Topology:
         left = _trim(_trim(set(range(len(self.ports))), backward, forward), forward, backward)
         return {self.ports[location][0] for location in left}
 
-    def consumers_side_by_side(self) -> tuple[array[int], array[int], array[int]]:
-        """`consumers` in arrays: where those of each source begin, the targets, the copies.
+    def consumers_side_by_side(self) -> array[int]:
+        """`consumers` in one array, which begins with where those of each source begin in it.
 
-        They begin at 1, and end where those of the next one begin.
+        They are (target, copies), one after the other, and end where those of the next one begin.
         """
-        first, targets, copies = array("q", [1]), array("q", [0]), array("q", [0])
+        first, pairs = array("q"), array("q")
+        n_before = len(self.consumers) + 1
         for consumers in self.consumers:
-            targets.extend(target for target, _ in consumers)
-            copies.extend(n_copies for _, n_copies in consumers)
-            first.append(len(targets))
-        return first, targets, copies
+            first.append(n_before + len(pairs))
+            for consumer in consumers:
+                pairs.extend(consumer)
+        first.append(n_before + len(pairs))
+        return first + pairs
 
     def _without_hubs(self, way: list[int]) -> list[int]:
         return [location for location in way if location < self._n_ports]

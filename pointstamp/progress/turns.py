@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+_NONE_LATER: list[int] = []
+"""Stays empty, and is that of all scopes in which no two have waited."""
+
 
 class Turns:
     """Children that wait for their turn, the least first.
@@ -24,18 +27,18 @@ class Turns:
     def __init__(self) -> None:
         self._first = 0
         """The least; 0, which is the world outside, if there is none."""
-        self._later: list[int] = []
+        self._later = _NONE_LATER
 
     def add(self, child: int) -> None:
         """Have `child`, which is not there yet, wait."""
         first = self._first
         if not first:
             self._first = child
-        elif child < first:
-            self._first = child
-            heappush(self._later, first)
-        else:
-            heappush(self._later, child)
+            return
+        if self._later is _NONE_LATER:
+            self._later = []
+        self._first = min(child, first)
+        heappush(self._later, max(child, first))
 
     def take(self) -> int:
         """Take the least; 0 if there is none."""

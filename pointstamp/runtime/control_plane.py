@@ -35,13 +35,9 @@ class ControlPlane:
     ----------
     communicator : Communicator
         Of the worker; the control plane makes a channel of its own.
-    activate : callable
-        Takes a dataflow that may start, once the last peer was seen to agree.
     """
 
-    def __init__(
-        self, communicator: Communicator, activate: Callable[[InstalledDataflow], None]
-    ) -> None:
+    def __init__(self, communicator: Communicator) -> None:
         self.channel = communicator.channel()
         self.n_built = 0
         self.dataflows: dict[int, InstalledDataflow] = {}
@@ -56,7 +52,6 @@ class ControlPlane:
         self._communicator = communicator
         self._index = communicator.index
         self._others = [p for p in range(communicator.peers) if p != communicator.index]
-        self._activate = activate
         self._structures: dict[tuple[int, int], list[str]] = {}
         """(peer, number) of what was not compared yet."""
         self._uncompared: dict[int, InstalledDataflow] = {}
@@ -129,7 +124,7 @@ class ControlPlane:
         dataflow.agreed.add(peer)
         if len(dataflow.agreed) == len(self._others):
             del self._uncompared[number]
-        self._activate(dataflow)
+        dataflow.activation.ask()
 
     def find(self, dataflow: Any, purpose: str) -> InstalledDataflow:
         """The dataflow that is meant by its scope or its name, complete or not."""

@@ -15,9 +15,11 @@ from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.program_lines import noting_lines
 from pointstamp.runtime.dashboards import Dashboard, dashboard_open, dashboard_options
 from pointstamp.runtime.introspection import listening
+from pointstamp.runtime.progress_bars import check_progress_bar, progress_shown
 from pointstamp.runtime.run_logging import logging_run
 from pointstamp.runtime.run_metrics import metered
 from pointstamp.runtime.run_options import check_options
+from pointstamp.runtime.run_results import RunResults
 
 if TYPE_CHECKING:
     from pointstamp.communication.communicator import Communicator
@@ -45,7 +47,8 @@ def execute(
     dashboard: bool | Dashboard = False,
     metrics: int | str | MetricsEndpoint | None = None,
     telemetry: bool | Telemetry = False,
-) -> list[Result]:
+    progress_bar: bool = False,
+) -> RunResults[Result]:
     """Call `main(worker, *args)` on each worker, and complete what it built.
 
     When `main` returns, inputs still open are closed, and the worker steps until
@@ -98,11 +101,16 @@ def execute(
     telemetry : bool or Telemetry
         Give a trace of each epoch and each snapshot, and the same metrics, to OpenTelemetry: to its
         global providers, or to those of a `ps.observability.Telemetry`; see `docs/operating.md`.
+    progress_bar : bool
+        Show on standard error how far the run is, or in the cell of a notebook: epochs, records,
+        their rate, and where all sources know how much they have to read, about how long that
+        takes (`docs/watching.md`). Where there is no terminal it is a line now and then.
 
     Returns
     -------
-    list
-        What each `main` returned, by the worker's index.
+    RunResults
+        What each `main` returned, by the worker's index: a list, of which `table()` makes one
+        table where these are tables or columns.
 
     Raises
     ------
@@ -114,7 +122,7 @@ def execute(
         generator function: calling it runs nothing.
     MissingExtraError
         If metrics are asked for, and prometheus_client is not installed; or telemetry, and the API
-        of OpenTelemetry is not.
+        of OpenTelemetry is not; or a progress bar, and Rich is not.
 
     Examples
     --------
@@ -127,6 +135,7 @@ def execute(
         progress, log, watchdog_s, in_flight_bytes, accumulate, memory_limit, spill_directory
     )
     page = dashboard_options(dashboard)
+    check_progress_bar(progress_bar)
     if log is not None:
         log.prepare()
     with ExitStack() as stack:
@@ -135,13 +144,21 @@ def execute(
         name = getattr(main, "__qualname__", repr(main))
         stack.enter_context(logging_run(name, workers, how))
         log = stack.enter_context(metered(metrics, telemetry, workers, log, name))
+        run = stack.enter_context(progress_shown(progress_bar, workers))
 
         def target(communicator: Communicator) -> Result:
             from pointstamp.runtime.run_worker import run_worker
 
-            return run_worker(
+            shown = main if page is None else noting_lines(main)
+            counted = None
+            if run is not None:
+                from pointstamp.runtime.counted_run import CountedRun
+
+                counted = CountedRun(run, communicator.index)
+                shown = counted.counting(shown)
+            result = run_worker(
                 communicator,
-                main if page is None else noting_lines(main),
+                shown,
                 *args,
                 progress=progress,
                 accumulate=accumulate,
@@ -151,19 +168,22 @@ def execute(
                 memory_limit=memory_limit,
                 spill_directory=spill_directory,
             )
+            if counted is not None:
+                counted.publish()
+            return result
 
         target.__qualname__ = name
         if workers == 1:
             from pointstamp.communication.launch import run_single
 
             stack.enter_context(dashboard_open(page))
-            return run_single(target)
+            return RunResults(run_single(target))
         stack.enter_context(listening())
         stack.enter_context(dashboard_open(page))
         if threads:
             from pointstamp.communication.launch import run_threads
 
-            return run_threads(target, workers)
+            return RunResults(run_threads(target, workers))
         from pointstamp.communication.processes import run_processes
 
-        return run_processes(target, workers)
+        return RunResults(run_processes(target, workers))

@@ -1,19 +1,32 @@
+from pointstamp.progress.activation cimport Activation
 from pointstamp.progress.subgraph cimport Subgraph
 
 
+cdef class DataflowActivation(Activation)
+
+
 cdef class InstalledDataflow:
+    # What a visit looks at comes first.
+    cdef public bint is_queued
+    cdef readonly bint is_logged
+    cdef public Subgraph root
+    cdef public set agreed
+    cdef readonly DataflowActivation activation
     cdef public Py_ssize_t number
     cdef public object name
     cdef public list lines
-    cdef public Subgraph root
     cdef public list scopes
     cdef public list channels
     cdef public object closers
-    cdef public bint is_queued
-    cdef readonly bint is_logged
     cdef public object backpressure
-    cdef public set agreed
     cdef public list inputs
     cdef public bint is_dropped
     cdef public object durable_state
     cdef public object beside
+
+
+cdef class DataflowActivation(Activation):
+    cdef InstalledDataflow _dataflow
+    cdef list _active
+
+    cpdef ask(self)

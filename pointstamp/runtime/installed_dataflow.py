@@ -7,13 +7,16 @@ from typing import Any
 from pointstamp.dataflow.backpressure import Backpressure
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.environment import Closers
+from pointstamp.progress.activation import Activation
 from pointstamp.progress.subgraph import Subgraph
 
 
 class InstalledDataflow:
     """A dataflow of this worker, from its making to its end."""
 
-    def __init__(self, number: int, name: str, is_logged: bool) -> None:
+    def __init__(
+        self, number: int, name: str, is_logged: bool, active: list[InstalledDataflow]
+    ) -> None:
         self.number = number
         self.name = name
         self.is_logged = is_logged
@@ -25,6 +28,8 @@ class InstalledDataflow:
         self.closers = Closers()
         """What its operators want called when it ends, however it does."""
         self.is_queued = False
+        """Whether it is among the active ones, which the worker visits in its next step."""
+        self.activation = DataflowActivation(self, active)
         self.backpressure: Backpressure | None = None
         self.agreed: set[int] = set()
         """The peers that are known to have built the same."""
@@ -33,6 +38,23 @@ class InstalledDataflow:
         self.durable_state: DataflowState | None = None
         self.beside: Any = None
         """What layers below keep of it; see `ScopeCore`."""
+
+
+class DataflowActivation(Activation):
+    """Has the worker visit a dataflow in its next step; asking twice is asking once."""
+
+    __slots__ = ("_active", "_dataflow")
+
+    def __init__(self, dataflow: InstalledDataflow, active: list[InstalledDataflow]) -> None:
+        super().__init__()
+        self._dataflow = dataflow
+        self._active = active
+
+    def ask(self) -> None:
+        """Put the dataflow among the active ones."""
+        if not self._dataflow.is_queued:
+            self._dataflow.is_queued = True
+            self._active.append(self._dataflow)
 
 
 def unique_name(name: str, known: list[str]) -> str:

@@ -36,13 +36,18 @@ def file_of(program: str) -> tuple[Path, str]:
     return path, name
 
 
-def load(program: str, args: list[str]) -> Callable[..., Any]:
+def load(program: str, args: list[str], given: str = "worker") -> Callable[..., Any]:
     """The function that `program`, `FILE.py:FUNCTION`, names.
+
+    Parameters
+    ----------
+    given : str
+        What it is called with before `args`: "worker", or "scope" as by `ps.run`.
 
     Raises
     ------
     UsageError
-        If there is none, or `main(worker, *args)` is nothing that workers can call.
+        If there is none, or it is nothing that workers can call with that.
     """
     path, name = file_of(program)
     file = program.rpartition(":")[0]
@@ -59,7 +64,7 @@ def load(program: str, args: list[str]) -> Callable[..., Any]:
     if not callable(main):
         raise UsageError(f"{program} is of type {type(main).__name__}, which cannot be called")
     check_main(main)
-    _check_arguments(program, main, args)
+    _check_arguments(program, main, args, given)
     return main  # type: ignore[no-any-return]
 
 
@@ -77,8 +82,8 @@ def _imported(path: Path) -> Any:
     return module
 
 
-def _check_arguments(program: str, main: Callable[..., Any], args: list[str]) -> None:
-    """Raise UsageError if `main(worker, *args)` cannot be called."""
+def _check_arguments(program: str, main: Callable[..., Any], args: list[str], given: str) -> None:
+    """Raise UsageError if `main(worker, *args)`, or as it is given, cannot be called."""
     try:
         taken = signature(main)
     except ValueError:
@@ -87,5 +92,5 @@ def _check_arguments(program: str, main: Callable[..., Any], args: list[str]) ->
         taken.bind(None, *args)
     except TypeError as error:
         raise UsageError(
-            f"{program} takes {taken}, and would be called with a worker and {args}: {error}"
+            f"{program} takes {taken}, and would be called with a {given} and {args}: {error}"
         ) from None

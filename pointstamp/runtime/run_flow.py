@@ -26,7 +26,8 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -43,6 +44,7 @@ from pointstamp.runtime.worker import Worker
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.checkpoint import Checkpoint
+    from pointstamp.checkpoint.claims import CheckpointClaim
     from pointstamp.checkpoint.durable import Durable
     from pointstamp.checkpoint.manifest import SnapshotPart
 
@@ -94,6 +96,9 @@ def run(
         With a checkpoint, if an operator may keep what it does not declare.
     CheckpointStructureError
         If the snapshot is of another program.
+    CheckpointInUseError
+        If another program commits to the checkpoint. In an object store the one that came first
+        has it, at its next snapshot.
     WorkerError
         When a worker fails. Its cause is a `SourceError` or a `SinkError` where those are at
         fault.
@@ -134,23 +139,26 @@ def run(
     """
     if not isinstance(epoch_s, (int, float)) or not epoch_s >= 0:
         raise UsageError(f"an epoch takes epoch_s seconds, 0 or more; found {epoch_s!r}")
-    durable = _durable(checkpoint, allow_missing, allow_new)
-    flow = Flow(build, durable, float(epoch_s), uuid4().hex[:16])
-    execute(work, flow, workers=workers, threads=threads, **options)
+    with _durable(checkpoint, allow_missing, allow_new) as (durable, claim):
+        flow = Flow(build, durable, float(epoch_s), uuid4().hex[:16], claim)
+        execute(work, flow, workers=workers, threads=threads, **options)
 
 
+@contextmanager
 def _durable(
     place: Any, allow_missing: Collection[str], allow_new: Collection[str]
-) -> Durable | None:
-    """The checkpoint at a place, and its last snapshot."""
+) -> Iterator[tuple[Durable | None, CheckpointClaim | None]]:
+    """The checkpoint at a place, which is claimed meanwhile, and its last snapshot."""
     if place is None:
-        return None
+        yield None, None
+        return
     # Here and not above: a run without a checkpoint needs no Arrow.
     from pointstamp.checkpoint.checkpoint import Checkpoint
     from pointstamp.checkpoint.durable import Durable
 
     checkpoint = place if isinstance(place, Checkpoint) else Checkpoint(place)
-    return Durable(checkpoint, checkpoint.latest(), allow_missing, allow_new)
+    with checkpoint.claimed() as claim:
+        yield Durable(checkpoint, checkpoint.latest(), allow_missing, allow_new), claim
 
 
 @dataclass(frozen=True)
@@ -166,12 +174,15 @@ class Flow:
     epoch_s : float
     run : str
         A name of this run.
+    claim : CheckpointClaim, optional
+        By which this program alone commits to the checkpoint.
     """
 
     build: Callable[[Scope], object]
     durable: Durable | None
     epoch_s: float
     run: str
+    claim: CheckpointClaim | None = None
 
     @property
     def first(self) -> int:
@@ -210,7 +221,8 @@ class FlowReport:
 
 def work(worker: Worker, flow: Flow) -> None:
     """What each worker does."""
-    FlowWorker(worker, flow).run()
+    with nullcontext() if flow.claim is None else flow.claim.shared():
+        FlowWorker(worker, flow).run()
 
 
 class FlowWorker:
@@ -234,6 +246,8 @@ class FlowWorker:
         # The name is that of state in snapshots: not one that a program may change.
         with self._worker.dataflow("flow", durable=flow.durable) as scope:
             self._epochs, stream = scope.new_input("Epochs")
+            if environment.source_counts is not None:
+                environment.source_counts.leave_out(stream)
             self._probe = stream.probe()
             self._run = RunEpochs(stream, flow.run, flow.first == 0, self._is_durable)
             environment.run_epochs = self._run
@@ -330,10 +344,16 @@ class FlowLeader:
     def _commit(self, epoch: int, parts: list[SnapshotPart]) -> None:
         assert self.flow.durable is not None  # or there would be no parts
         checkpoint = self.flow.durable.checkpoint
+        self._check_claim()
         checkpoint.commit_manifest(epoch, parts, {"run": self.flow.run})
+        self._check_claim()  # a program that came meanwhile may have begun without this epoch
         checkpoint.prune()
         self.committed = epoch
         self._order(CommitSinks(epoch))
+
+    def _check_claim(self) -> None:
+        if self.flow.claim is not None:
+            self.flow.claim.check()
 
     def go_on(self) -> None:
         """Begin the next epoch if it is time, or end; see the rules above."""

@@ -39,16 +39,19 @@ class ReadWorkers:
     Attributes
     ----------
     what : str
-        "structure", "figures" or "explain".
+        "structure", "figures", "counts" or "explain".
     since_s : float
         Of what happened after that moment, for "figures".
     address : str
         Of an operator, for "explain".
+    run : str
+        Of whose workers, for "counts"; those of others are left out.
     """
 
     what: str
     since_s: float = 0.0
     address: str = ""
+    run: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,12 +109,21 @@ def answer(request: ReadWorkers) -> dict[str, Any] | None:
             {"worker": worker.index, "peers": worker.peers, **_steady_structure(worker)}
             for worker, _ in _own_workers()
         ]
+    elif request.what == "counts":
+        found["workers"] = [
+            {"worker": worker.index, **counts.read()}
+            for worker, _ in _own_workers()
+            if (counts := worker.environment.source_counts) is not None
+            and counts.run == request.run
+        ]
     elif request.what == "explain":
         found["workers"] = [
             _explanation(worker, thread, request.address) for worker, thread in _own_workers()
         ]
     else:
-        raise UsageError(f"workers are asked for structure, figures or explain, not {request.what}")
+        raise UsageError(
+            f"workers are asked for structure, figures, counts or explain, not {request.what}"
+        )
     return found
 
 

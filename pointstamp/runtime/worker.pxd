@@ -39,7 +39,6 @@ cdef class Worker:
 
     cpdef bint step(self) except -1
     cpdef bint step_or_park(self, object timeout_s=*) except -1
-    cpdef _activate(self, InstalledDataflow dataflow)
     cdef _take_in(self)
     @cython.locals(
         dataflow=InstalledDataflow, active=list, root=Subgraph, log=StepObserver, began="long long"

@@ -79,7 +79,7 @@ class Worker:
         self.timers = Timers()
         self._log = log
         # Before the environment, whose log would wrap their channels.
-        self._control = control = ControlPlane(communicator, self._activate)
+        self._control = control = ControlPlane(communicator)
         self._progress = progress = exchange_of(communicator, log, accumulate)
         # Through a loop: of a typed variable Cython would hand on the bare C function.
         own = {service.channel: service.receive for service in (control, progress)}
@@ -185,7 +185,7 @@ class Worker:
             raise BuildError(
                 f"dataflow {name!r} begins inside the making of another; end that first"
             )
-        dataflow = InstalledDataflow(self._control.n_built, name, logged)
+        dataflow = InstalledDataflow(self._control.n_built, name, logged, self._active)
         if self.environment.in_flight_bytes:
             dataflow.backpressure = Backpressure(
                 self._discountable, partial(self._control.publish_throttle, dataflow.number)
@@ -202,9 +202,7 @@ class Worker:
                 durable_state=dataflow.durable_state,
                 is_logged=logged,
             ) as built:
-                scope = Scope(
-                    self.environment, name, timestamp, wake=lambda: self._activate(dataflow)
-                )
+                scope = Scope(self.environment, name, timestamp, wake=dataflow.activation)
                 yield scope
                 scope.close()
                 if dataflow.durable_state is not None:
@@ -358,7 +356,7 @@ class Worker:
             Seconds to wait at most, if there is no idle work; without it, as long as it takes.
         """
         is_free = self._failure is None and not self._is_stepping
-        if is_free and not (self.has_work or self.environment.idle.run()):
+        if is_free and not (self._active or self._calls or self.environment.idle.run()):
             if self._alarms:
                 timeout_s = self.timers.wait_s(timeout_s)
             park = self.communicator.park if self.texts is None else self.texts.park
@@ -616,12 +614,7 @@ class Worker:
         dataflow.root, dataflow.beside = scope.subgraph, scope.beside
         dataflow.lines = scope.structure()
         self._control.install(dataflow)
-        self._activate(dataflow)
-
-    def _activate(self, dataflow: InstalledDataflow) -> None:
-        if not dataflow.is_queued:
-            dataflow.is_queued = True
-            self._active.append(dataflow)
+        dataflow.activation.ask()
 
     # A step.
 
@@ -651,10 +644,10 @@ class Worker:
             queue.discount()
 
     def _visit_dataflows(self) -> None:
-        active = self._active
-        if not active:
+        if not self._active:
             return
-        self._active = []
+        active = self._active[:]
+        self._active.clear()
         for dataflow in active:
             dataflow.is_queued = False
             root = dataflow.root
@@ -668,8 +661,8 @@ class Worker:
             if log is not None:
                 log.visited(dataflow.scopes[0], began)
             if root.is_active:
-                self._activate(dataflow)
-            elif root.complete:
+                dataflow.activation.ask()
+            elif root.is_complete():
                 self._retire(dataflow)
 
     def _retire(self, dataflow: InstalledDataflow) -> None:

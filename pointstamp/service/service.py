@@ -41,6 +41,7 @@ from pointstamp.service.collection_handles import (
     NewUpserts,
 )
 from pointstamp.service.conversions import check_staged, distributed, epoch_of, to_batches
+from pointstamp.service.in_notebook import shown_in_cell
 from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
 from pointstamp.service.service_metrics import ServiceMetrics
 from pointstamp.service.spec import RESULT, ServiceSpec, known
@@ -131,6 +132,14 @@ class Service(contextlib.AbstractContextManager["Service"]):
     def metrics_url(self) -> str | None:
         """Where `/metrics`, `/health` and `/ready` are served; None if they are not."""
         return self._metrics.url
+
+    @property
+    def dashboard_url(self) -> str | None:
+        """The whole address of the live page, with its token; None if it is not served."""
+        if self._page is None or self._page.is_closed:
+            return None
+        url: str = self._page.url
+        return url
 
     def input(self, name: str) -> Any:
         """The input of this name: a `ServiceInput`, or the feed of a collection or a clock."""
@@ -258,6 +267,14 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self._supervisor.join(END_S)
             self._feeds.end()
             self._metrics.close()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: the live page, if it is served, in a frame."""
+        return shown_in_cell(repr(self), self.dashboard_url)
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._is_over else f"{self.workers} workers"
+        return f"Service({self.name!r}, {state}, outputs={list(self._outputs)})"
 
     def _close_page(self) -> None:
         if self._page is not None:

@@ -11,6 +11,7 @@ import pickle
 import random
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pointstamp.containers.registry import batches_of, kind_of
@@ -30,6 +31,9 @@ IDLE_S = 0.5
 _Item = tuple[list[Any], bytes]
 """The records of a batch, and its position as it is stored."""
 
+_Read = Callable[..., list[_Item]]
+"""`_read` of a source: by partition and position, all or so much."""
+
 
 class ConnectorLawError(AssertionError):
     """A source or a sink breaks a law of sources and sinks.
@@ -46,7 +50,12 @@ class ConnectorLawError(AssertionError):
 
 
 def check_source(
-    source: Source, *, n_batches: int = N_BATCHES, n_positions: int = N_POSITIONS, seed: int = 0
+    source: Source,
+    *,
+    n_batches: int = N_BATCHES,
+    n_positions: int = N_POSITIONS,
+    idle_s: float = IDLE_S,
+    seed: int = 0,
 ) -> None:
     """Check that a source can be resumed at each of its positions.
 
@@ -62,6 +71,8 @@ def check_source(
         How many batches to read of each partition, at most.
     n_positions : int
         At how many positions of each to begin again: drawn from `seed` where there are more.
+    idle_s : float
+        For how long a reader may have nothing before that counts as the end of what is there.
 
     Raises
     ------
@@ -89,24 +100,43 @@ read from there on [0, 1, 2]
         _require(names == again, "partitions() gives the same each time", f"{names} and {again}")
     _require(bool(names), "a source to be checked has a partition", "found none")
     draw = random.Random(seed)
-    read = {name: _read(source, name, None, n_batches) for name in names}
+    read_items = partial(_read, source, idle_s)
+    read = {name: read_items(name, None, n_batches) for name in names}
     _require(
         any(records for items in read.values() for records, _ in items),
         "a source to be checked has records",
         f"found none in {names}",
     )
+    _check_sizes(source, names, read)
     for name, items in read.items():
-        _check_again(source, name, items, n_batches)
+        _check_again(read_items, name, items, n_batches)
         places: Sequence[int] = range(len(items))
         if len(items) > n_positions:
             places = sorted(draw.sample(places, n_positions))
         for place in places:
-            _check_resumed(source, name, items, place, n_batches)
+            _check_resumed(read_items, name, items, place, n_batches)
 
 
-def _check_again(source: Source, name: str, items: list[_Item], n_batches: int) -> None:
+def _check_sizes(source: Source, names: list[str], read: dict[str, list[_Item]]) -> None:
+    if not callable(getattr(source, "sizes", None)):
+        return
+    sizes = source.sizes()  # type: ignore[attr-defined]  # a source may have it
+    _require(set(names) <= set(sizes), "sizes() has each partition", f"found {sizes}")
+    law = "what comes before a position is an integer, grows with it, and is at most the size"
+    for name, items in read.items():
+        positions = [pickle.loads(stored) for _, stored in items]
+        n_before = getattr(source, "n_before", lambda partition, position: position)
+        found = [n_before(name, position) for position in positions]
+        _require(
+            all(type(n) is int and 0 <= n <= sizes[name] for n in found) and found == sorted(found),
+            law,
+            f"partition {name!r} of size {sizes[name]} has {found} before {positions}",
+        )
+
+
+def _check_again(read: _Read, name: str, items: list[_Item], n_batches: int) -> None:
     once = _records(items)
-    twice = _records(_read(source, name, None, n_batches))
+    twice = _records(read(name, None, n_batches))
     _require(
         once == twice,
         "a partition gives the same records each time",
@@ -114,13 +144,11 @@ def _check_again(source: Source, name: str, items: list[_Item], n_batches: int) 
     )
 
 
-def _check_resumed(
-    source: Source, name: str, items: list[_Item], place: int, n_batches: int
-) -> None:
+def _check_resumed(read: _Read, name: str, items: list[_Item], place: int, n_batches: int) -> None:
     position = pickle.loads(items[place][1])
     expected = _records(items[place + 1 :])
     is_open = len(items) == n_batches  # there may be more, and batches have other borders now
-    found = _records(_read(source, name, position, None, len(expected) if is_open else None))
+    found = _records(read(name, position, None, len(expected) if is_open else None))
     _require(
         expected == (found[: len(expected)] if is_open else found),
         "from a position on comes what comes after it",
@@ -130,7 +158,12 @@ def _check_resumed(
 
 
 def _read(
-    source: Source, name: str, position: Any, n_batches: int | None, n_records: int | None = None
+    source: Source,
+    idle_s: float,
+    name: str,
+    position: Any,
+    n_batches: int | None,
+    n_records: int | None = None,
 ) -> list[_Item]:
     """What a reader gives, each position as it is at that moment: all, or so much."""
     law = "a reader yields (batch, position), or None"
@@ -142,7 +175,7 @@ def _read(
         if item is None:
             now = time.monotonic()
             idle_since = now if idle_since is None else idle_since
-            if now - idle_since >= IDLE_S:
+            if now - idle_since >= idle_s:
                 break
             time.sleep(0.001)
             continue

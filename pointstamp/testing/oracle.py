@@ -29,6 +29,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.operator import Operator
 from pointstamp.progress.antichain import Antichain, MutableAntichain
+from pointstamp.progress.input_frontier import InputFrontier
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Timestamp
@@ -256,7 +257,7 @@ class Oracle:
                 f"a frontier differs from its counts: {wrong} ({simulation.where})"
             ) from None
 
-    def _antichains(self) -> Iterator[MutableAntichain]:
+    def _antichains(self) -> Iterator[MutableAntichain | InputFrontier]:
         for instance in self._instances.values():
             for subgraph in instance.scopes.values():
                 yield from _antichains(subgraph)

@@ -30,6 +30,9 @@ from tests.checkpoint.s3_service import feed, found, serve, serve_by_processes, 
 
 pytest.importorskip("moto", reason="moto's server stands for S3")
 
+# It takes seconds to start, so that one is enough.
+pytestmark = pytest.mark.xdist_group("s3")
+
 NETWORK = ("NETWORK_CONNECTION", "SLOW_DOWN", "AWS Error", "bytes came of")
 
 

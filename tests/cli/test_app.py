@@ -143,6 +143,7 @@ def test_version_and_help_answer(command: list[str], run: Run) -> None:
             assert option in told.out
 
 
+@pytest.mark.new_interpreters
 def test_help_imports_neither_arrow_nor_numba_nor_spark(command: list[str]) -> None:
     program = (
         "import sys; sys.argv = ['pointstamp', 'motifs', '--help']\n"

@@ -101,3 +101,22 @@ def test_telemetry_goes_to_the_providers_that_a_program_sets(
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     wanted = ["pointstamp.epoch", "pointstamp.epoch.worker"] if options else []
     assert ran.stdout == f"{wanted}\n"
+
+
+def test_how_far_a_run_is_can_be_shown(tmp_path: Path) -> None:
+    (tmp_path / "gate").touch()
+    words = command(tmp_path, "--progress-bar", "--workers", "2")
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    line = r"pointstamp: \d+\.\d s, done: 200 records, [\d,]+/s, 100 % read\n"
+    last = ran.stderr.splitlines(True)[-1]  # on a slow machine there are others before
+    assert re.fullmatch(line, last), ran.stderr
+
+
+def test_a_bar_is_for_workers_that_the_command_starts(tmp_path: Path) -> None:
+    for name in ("hosts", "secret"):
+        (tmp_path / name).touch()
+    elsewhere = ("--hosts", f"{tmp_path}/hosts", "--secret", f"{tmp_path}/secret")
+    words = command(tmp_path, "--progress-bar", "--process", "0", *elsewhere)
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "--progress-bar" in ran.stderr

@@ -85,6 +85,7 @@ def test_edges_from_a_standard_input_that_is_none_end_with_2(
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.new_interpreters
 @pytest.mark.parametrize("module", ["pointstamp.cli.app", "pointstamp.cli.answer"])
 def test_ctrl_c_during_an_import_is_a_line_and_130(
     command: list[str], graph: Path, module: str

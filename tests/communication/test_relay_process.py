@@ -166,6 +166,7 @@ def test_workers_started_apart_get_what_others_sent(start: Start) -> None:
 
 
 @pytest.mark.once
+@pytest.mark.new_interpreters  # relays are found by their command lines
 @pytest.mark.parametrize("victim", [0, 2])
 def test_relays_end_when_a_worker_is_killed(start: Start, victim: int) -> None:
     workers = [start(worker, "forever") for worker in range(4)]
@@ -183,6 +184,7 @@ def test_relays_end_when_a_worker_is_killed(start: Start, victim: int) -> None:
 
 
 @pytest.mark.once
+@pytest.mark.new_interpreters
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
 def test_a_relay_ends_with_its_worker_while_all_are_waited_for(
     start: Start, signal_number: int

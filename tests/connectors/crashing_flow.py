@@ -159,11 +159,15 @@ def add(key: str, number: int, total: int) -> Any:
     return total + number, [(key, total + number)]
 
 
-def outlived(seed: int, work: Callable[[Any, Any], None] = run_flow.work) -> Counter[Any]:
+def outlived(
+    seed: int,
+    work: Callable[[Any, Any], None] = run_flow.work,
+    make_store: Callable[[Fuse], Any] = Store,
+) -> Counter[Any]:
     """What is committed by a flow that dies at some points drawn from `seed`, and then goes on."""
     draw = random.Random(seed)
     fuse = Fuse()
-    store, source = Store(fuse), Numbers(fuse)
+    store, source = make_store(fuse), Numbers(fuse)
     checkpoint = Fused("root", fs.PyFileSystem(Bucket()))  # which has no disk to wait for
     checkpoint.fuse = fuse
 

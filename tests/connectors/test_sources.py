@@ -398,6 +398,17 @@ class Unpicklable(Ranges):
         yield [1], lambda: 1
 
 
+class Sized(Ranges):
+    def __init__(self, upto: dict[str, int], sizes: dict[str, int], factor: int = 1) -> None:
+        super().__init__(upto)
+        self.sizes = lambda: sizes
+        self.n_before = lambda partition, position: factor * position
+
+
+def test_a_source_that_knows_how_much_it_has_is_checked() -> None:
+    check_source(Sized({"a": 5, "b": 2}, {"a": 10, "b": 4}, 2))
+
+
 @pytest.mark.parametrize(
     ("source", "law"),
     [
@@ -408,6 +419,9 @@ class Unpicklable(Ranges):
         (Broken([(3, 3)]), r"a reader yields \(batch, position\), or None"),
         (Ranges({}), "a source to be checked has a partition"),
         (Ranges({"a": 0}), "a source to be checked has records"),
+        (Sized({"a": 5}, {}), r"sizes\(\) has each partition"),
+        (Sized({"a": 5}, {"a": 4}), "before a position is an integer.*at most the size"),
+        (Sized({"a": 5}, {"a": 4}, -1), "before a position is an integer, grows"),
     ],
 )
 def test_a_source_that_breaks_a_law_is_found(source: Any, law: str) -> None:

@@ -33,6 +33,7 @@ def scratch(monkeypatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_names", dict(registry._names))
 
 
+@pytest.mark.new_interpreters
 def test_arrow_is_imported_with_the_first_record_batch_only():
     code = (
         "import sys; from pointstamp.containers import *;"

@@ -14,7 +14,7 @@ from pointstamp.dataflow.capability import CapabilityCounts
 from pointstamp.dataflow.handles import Frontier
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.errors import CapabilityError
-from pointstamp.progress.antichain import MutableAntichain
+from pointstamp.progress.input_frontier import InputFrontier
 from pointstamp.progress.timestamp import Int, Product
 
 NESTED = Product(Int, Int)
@@ -28,7 +28,7 @@ TYPES = [
 @given(data=st.data())
 def test_each_time_is_given_once_when_it_is_complete(kind: Any, times: Any, data: Any) -> None:
     capabilities = CapabilityCounts("op", 0, kind, lambda: None)
-    counts = MutableAntichain(kind, [(kind.minimum, 1)])
+    counts = InputFrontier(kind, [(kind.minimum, 1)])
     notificator = Notificator(kind, [Frontier(counts)])
     frontier, waiting = kind.minimum, set[Any]()
     for time, is_frontier in data.draw(st.lists(st.tuples(times, st.booleans()), max_size=20)):
@@ -53,7 +53,7 @@ def test_each_time_is_given_once_when_it_is_complete(kind: Any, times: Any, data
 
 def test_a_capability_given_twice_is_kept_and_another_of_its_time_is_dropped() -> None:
     capabilities = CapabilityCounts("op", 0, Int, lambda: None)
-    notificator = Notificator(Int, [Frontier(MutableAntichain(Int, [(0, 1)]))])
+    notificator = Notificator(Int, [Frontier(InputFrontier(Int, [(0, 1)]))])
     for time in (5, 3, 7):
         first, second = capabilities.add(time), capabilities.add(time)
         for capability in (first, second, first):
@@ -64,7 +64,7 @@ def test_a_capability_given_twice_is_kept_and_another_of_its_time_is_dropped() -
 
 def test_a_time_asked_for_when_it_is_complete_is_overlooked_until_given_out() -> None:
     capabilities = CapabilityCounts("op", 0, Int, lambda: None)
-    notificator = Notificator(Int, [Frontier(MutableAntichain(Int, [(4, 1)]))])
+    notificator = Notificator(Int, [Frontier(InputFrontier(Int, [(4, 1)]))])
     notificator.notify_at(capabilities.add(9))
     assert not notificator.overlooked()
     notificator.notify_at(capabilities.add(2))
@@ -83,7 +83,7 @@ def test_what_is_overlooked_counts_and_waits_as_a_list_says(
     """Requests for complete times and for others in any order, with and without requirements."""
     capabilities = CapabilityCounts("op", 0, kind, lambda: None)
     frontier = data.draw(times)
-    notificator = Notificator(kind, [Frontier(MutableAntichain(kind, [(frontier, 1)]))])
+    notificator = Notificator(kind, [Frontier(InputFrontier(kind, [(frontier, 1)]))])
 
     def is_complete(time: Any) -> bool:
         return not kind.less_equal(frontier, time)
@@ -123,7 +123,7 @@ def test_what_is_overlooked_counts_and_waits_as_a_list_says(
 
 def test_a_late_notification_is_not_forgotten_over_the_next_request() -> None:
     capabilities = CapabilityCounts("op", 0, Int, lambda: None)
-    notificator = Notificator(Int, [Frontier(MutableAntichain(Int, [(4, 1)]))])
+    notificator = Notificator(Int, [Frontier(InputFrontier(Int, [(4, 1)]))])
     notificator.notify_at(capabilities.add(2))  # complete already
     notificator.notify_at(capabilities.add(7))  # not yet
     assert notificator.overlooked()
@@ -176,7 +176,7 @@ def test_a_requirement_after_its_capability_is_refused() -> None:
 
 def test_a_capability_given_out_for_a_requirement_keeps_the_requests_of_its_own_time() -> None:
     holdings = CapabilityCounts("op", 0, Int, lambda: None)
-    counts = MutableAntichain(Int, [(4, 1)])
+    counts = InputFrontier(Int, [(4, 1)])
     notificator = Notificator(Int, [Frontier(counts)])
     for _ in range(3):
         notificator.notify_at(holdings.add(5))

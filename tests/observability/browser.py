@@ -44,7 +44,7 @@ class Browser:
             "--no-first-run", "--disable-background-networking", "--remote-debugging-pipe",
             f"--window-size={width},{height}", f"--user-data-dir={folder / 'profile'}",
             # It finds no other machine: the page may need no network.
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
         ]  # fmt: skip
 
         def as_expected() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -267,3 +270,89 @@ def test_a_running_program_has_the_critical_path_of_its_slowest_epoch(browser: B
         within = "(([a, b]) => a < view.critical.from && view.critical.to < b)"
         assert browser.value(f"{within}(panels.timeline.shown())")
         assert browser.errors == []
+
+
+@contextmanager
+def notebook(page: str) -> Iterator[str]:
+    """A page of another name than the live page has: browsers give frames in it no cookies."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(f'<link rel="icon" href="data:,">{page}'.encode())
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://localhost:{server.server_address[1]}/"
+        server.shutdown()
+        thread.join()
+
+
+def await_(condition: Callable[[], Any], browser: Browser) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, browser.errors
+        browser.value("1")  # takes in errors
+        time.sleep(0.05)
+
+
+def test_the_page_may_be_in_a_cell_of_a_notebook(tmp_path: Path, browser: Browser) -> None:
+    folder = tmp_path / "run.log"
+    ps.execute(loop, lambda n: n < 5, log=ps.Log(folder))
+    view = LogView(folder)
+    asked: list[str] = []
+    ask = view.view
+
+    def asked_view() -> dict[str, Any]:
+        asked.append("view")
+        return ask()
+
+    view.view = asked_view  # type: ignore[method-assign]
+    with PageServer(view) as server:
+        bare = server.url.partition("?")[0]
+        browser.open(server.url)
+        browser.wait(READY)  # so that the browser has the cookie
+        asked.clear()
+        frame = '<iframe src="%s" width="1200" height="900"></iframe>'
+        with notebook(frame % server.url) as url:
+            browser.open(url)
+            await_(lambda: asked, browser)  # by the last of what it is made of
+            assert browser.errors == []
+        with notebook(frame % bare) as url:
+            asked.clear()
+            browser.open(url)
+            await_(lambda: browser.errors, browser)
+            assert "401" in browser.errors[0] or "frame" in browser.errors[0].lower()
+            assert asked == []
+
+
+def test_the_drawing_of_a_notebook_is_a_picture_to_a_browser(
+    tmp_path: Path, browser: Browser
+) -> None:
+    def main(worker: ps.Worker) -> str:
+        with worker.dataflow("drawn") as scope, scope.iterative(name="Rounds") as inner:
+            closing, cycle = inner.feedback(1, limit=3)
+            numbers = scope.to_stream([1]).enter(inner).concat(cycle)
+            closing.connect(numbers.map(lambda x: x, name=HOSTILE))
+        picture: str = scope.drawing().svg()
+        return picture
+
+    (picture,) = ps.execute(main)
+    browser.open("data:image/svg+xml," + quote(picture))
+    browser.wait("document.querySelectorAll('rect').length == 6")
+    # The texts are where they are said to be: in their boxes.
+    inside = browser.value(
+        """[...document.querySelectorAll("text[text-anchor]")].map((text) => {
+        const box = text.previousElementSibling.getBoundingClientRect();
+        const said = text.getBoundingClientRect();
+        return box.left <= said.left && said.right <= box.right && box.top <= said.top &&
+        said.bottom <= box.bottom; })"""
+    )
+    assert inside == [True] * 4
+    assert browser.errors == []

@@ -74,6 +74,20 @@ def test_the_page_gets_a_cookie_that_its_own_requests_bring(server: PageServer) 
     assert json.loads(body)["operator"] == "0/1"
 
 
+def test_it_may_be_framed_by_what_knows_the_token_alone(server: PageServer) -> None:
+    _, body, headers = answer(server, path_of(server))
+    assert "frame-ancestors" not in headers["Content-Security-Policy"]
+    cookie = headers["Set-Cookie"].partition(";")[0]
+    query = path_of(server).partition("?")[2]
+    # Its files are asked for with the token, as a frame brings no cookie.
+    for path in re.findall(rb'(?:src|href)="([a-zA-Z][^":]+)"', body):
+        assert path.decode().endswith(f"?{query}")
+        assert answer(server, f"/{path.decode()}")[0] == 200
+    _, body, headers = answer(server, "/", Cookie=cookie)
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert query.encode() not in body
+
+
 def test_two_pages_of_a_machine_do_not_take_each_others_cookies(server: PageServer) -> None:
     with PageServer(Fixed()) as other:
         names = {

@@ -19,7 +19,7 @@ NOT_OPERATORS = {
     *("Scope.scoped", "Scope.iterative", "Scope.region", "Scope.operator"),
     *("Scope.activation", "Scope.add_edge", "Scope.add_operator", "Scope.all_scopes"),
     *("Scope.check_stream", "Scope.close", "Scope.connect", "Scope.epochs", "Scope.install"),
-    *("Scope.leads_to", "Scope.new_stream", "Scope.path_of", "Scope.reserve"),
+    *("Scope.drawing", "Scope.leads_to", "Scope.new_stream", "Scope.path_of", "Scope.reserve"),
     *("Scope.stream_type", "Scope.structure"),
 }
 

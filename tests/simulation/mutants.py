@@ -94,12 +94,12 @@ def _again(progress: ProgressReport) -> ProgressReport:
 
 def _incomplete_while(owner: type, late: dict[int, Any]) -> Patch:
     """Whose reports are late has no complete scope: they are late, and not lost."""
-    was = owner.__dict__["complete"]  # a property, or the descriptor of a slot
+    was = owner.__dict__["is_complete"]
 
-    def complete(self: Any) -> bool:
-        return id(self) not in late and bool(was.__get__(self))
+    def is_complete(self: Any) -> bool:
+        return id(self) not in late and bool(was(self))
 
-    return (owner, "complete", property(complete, was.__set__))
+    return (owner, "is_complete", is_complete)
 
 
 # Reports of operators.
@@ -152,11 +152,13 @@ def _dropped_before_send() -> list[Patch]:
     def bugged(self: Operator) -> ProgressReport:
         for output in self._outputs:
             output.flush()
-        self._running = True
+        for capabilities in self.capabilities:
+            capabilities.is_at_work = True
         try:
             again = self._logic(self._inputs, self._outputs)
         finally:
-            self._running = False
+            for capabilities in self.capabilities:
+                capabilities.is_at_work = False
         for input_ in self._inputs:
             input_.end_round()
         unsent = any(output.n_collected() for output in self._outputs)
@@ -182,7 +184,7 @@ def _batch_split() -> list[Patch]:
             send(updates[:middle])
             if updates[middle:]:
                 rest.setdefault(id(self), []).extend(updates[middle:])
-                self._wake()
+                self._activation.ask()
 
         late = rest.pop(id(self), None)
         if late:
@@ -240,7 +242,7 @@ def _news_cut_short() -> list[Patch]:
     def bugged(self: Subgraph, updates: Updates) -> None:
         for (location, time), change in updates:
             self._apply(location, time, max(-1, min(1, change)), 0)
-        self._wake()
+        self._activation.ask()
 
     return [(Subgraph, "accept", bugged)]
 
@@ -416,9 +418,9 @@ def _changes_lost() -> list[Patch]:
 
     def bugged(self: Subgraph, tracker: Tracker, viewer: int, wake: bool) -> None:
         deliver(self, tracker, viewer, wake)
-        for node in range(1, len(self._inboxes)):
-            if wake and not self._is_queued[node]:
-                for batch in self._inboxes[node]:
+        for child in self._by_number:
+            if wake and not child.is_queued:
+                for batch in child.inbox:
                     batch.drain()
 
     return [(Subgraph, "_deliver", bugged)]
@@ -437,7 +439,7 @@ def _entered_late() -> list[Patch]:
                 location = self.topology.source(0, port)
                 self._report(location, time, count, True, 0)
                 late.setdefault(id(self), []).append((location, time, count))
-                self._wake()
+                self._activation.ask()
 
     return [(Subgraph, "_report_entered", bugged), _incomplete_while(Subgraph, late)]
 

@@ -165,19 +165,24 @@ SOURCE_MUTANTS = [
         ),
         (
             "A time is covered by one that has a count, and be it negative.",
-            "        for other in range(place):\n            if self._numbers[other] > 0 and",
-            "        for other in range(place):\n            if self._numbers[other] != 0 and",
+            "        for other in range(place):\n"
+            "            if self._entries[3 * other + 2] > 0 and",
+            "        for other in range(place):\n"
+            "            if self._entries[3 * other + 2] != 0 and",
         ),
         (
             "A time comes up when what covered it goes, though another covers it still.",
-            "                below = self._inners[other]\n                if below < inner:",
-            "                below = self._inners[other] + 1\n                if below < inner:",
+            "                below = self._entries[3 * other + 1]\n"
+            "                if below < inner:",
+            "                below = self._entries[3 * other + 1] + 1\n"
+            "                if below < inner:",
         ),
         (
             "A time that is the same in one of its numbers is taken for another.",
-            "if self._outers[place] == outer and self._inners[place] == inner:\n"
-            "                return self._numbers[place]",
-            "if self._inners[place] == inner:\n                return self._numbers[place]",
+            "if self._entries[3 * place] == outer and self._entries[3 * place + 1] == inner:\n"
+            "                return self._entries[3 * place + 2]",
+            "if self._entries[3 * place + 1] == inner:\n"
+            "                return self._entries[3 * place + 2]",
         ),
         (
             "Of many that become few again, the last is lost.",
@@ -190,8 +195,8 @@ SOURCE_MUTANTS = [
         progress.check_counts,
         (
             "The counts of numbers stay in their places when one before them has cancelled.",
-            "            self.totals[place] = self.totals[place + 1]\n            place += 1\n",
-            "            place += 1\n",
+            "            self.entries[to] = self.entries[to + 3]\n",
+            "            if to % 3 < 2:\n                self.entries[to] = self.entries[to + 3]\n",
         ),
         (
             "An integer that comes to objects is taken for a pair.",

@@ -92,7 +92,7 @@ def test_a_frontier_that_is_told_too_early_is_found(monkeypatch):
         push(self, changes)
         for counts in self.frontiers if self.name == "Probe" else ():
             for time in list(counts.frontier):
-                counts.update(time, -1)
+                counts.change(time, -1)
 
     monkeypatch.setattr(Operator, "push_external_progress", tell_too_much)
     with pytest.raises(SafetyError) as raised:
@@ -189,7 +189,7 @@ def test_a_run_that_leaves_an_expectation_is_found():
         simulation = Simulation(2, Schedule(0), observe=oracle.observe)
         simulation.run(exchanging)
         probe = next(operator for operator in oracle._operators() if operator.name == "Probe")
-        probe.frontiers[0].update((9, 9), 1)
+        probe.frontiers[0].change((9, 9), 1)
         with pytest.raises(LivenessError, match=r"'Probe' .* still expects \[\(9, 9\)\]"):
             oracle.check_end(simulation)
 
@@ -200,7 +200,7 @@ def test_counts_that_break_their_rules_are_found(monkeypatch):
     n_times = FewCounts.n_times
 
     def keeping(self, place):
-        self._numbers[place] = 0
+        self._entries[3 * place + 2] = 0
 
     def not_kept(self):
         return n_times(self) if self.many is not None else sum(n != 0 for _, n in self)

@@ -25,11 +25,11 @@ def optional(worker: ps.Worker, n: int = 3) -> int:
 
 def calls() -> None:
     """Those that fit, and those that do not: `warn_unused_ignores` has each be an error."""
-    assert_type(ps.execute(rounds, 3, "x", workers=2), list[float])
-    assert_type(ps.execute(alone), list[str])
-    assert_type(ps.execute(optional, 4), list[int])
-    assert_type(ps.execute(optional), list[int])
-    assert_type(ps.execute(lambda worker: worker.index), list[int])
+    assert_type(ps.execute(rounds, 3, "x", workers=2), ps.RunResults[float])
+    assert_type(ps.execute(alone), ps.RunResults[str])
+    assert_type(ps.execute(optional, 4), ps.RunResults[int])
+    assert_type(ps.execute(optional), ps.RunResults[int])
+    assert_type(ps.execute(lambda worker: worker.index), ps.RunResults[int])
     ps.execute(rounds, "3", "x")  # type: ignore[arg-type]  # n is an int
     ps.execute(rounds, 3)  # type: ignore[arg-type]  # the name is missing
     ps.execute(alone, 3)  # type: ignore[arg-type]  # it has no argument

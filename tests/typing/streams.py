@@ -109,6 +109,8 @@ def sources(scope: ps.Scope) -> None:
     assert_type(scope.source(ticks), ps.Stream[float])
     assert_type(scope.source(counts), ps.Stream[Any])
     assert_type(scope.source(ps.FileSource("folder"), epoch_s=2.0), ps.Stream[Any])
+    assert_type(scope.source(ps.KafkaSource("a:1", "orders")), ps.Stream[Any])
+    assert_type(scope.source(ps.SqlSource("sqlite:///a.db", "t", key="n")), ps.Stream[Any])
     assert_type(scope.empty(), ps.Stream[Any])
     assert_type(scope.log_stream("parks"), ps.Stream[Any])
     (handle, capability), _ = scope.unordered_input()
@@ -363,9 +365,10 @@ def executing() -> None:
     def main(worker: ps.Worker, upto: int) -> list[int]:
         with worker.dataflow("name") as scope:
             assert_type(scope, ps.Scope)
+            assert_type(scope.drawing(), Any)
         return [worker.index]
 
-    assert_type(ps.execute(main, 10, workers=2), list[list[int]])
+    assert_type(ps.execute(main, 10, workers=2), ps.RunResults[list[int]])
     assert_type(ps.simulate(main, 10, workers=2, seed=1), list[list[int]])
     found = ps.testing.collect(lambda scope: scope.to_stream("ab"))
     assert_type(found, list[tuple[Any, Any]])

@@ -19,7 +19,7 @@ class Graph {
   constructor(drawing, onSelect) {
     this.drawing = drawing;
     this.onSelect = onSelect;
-    this.elk = new ELK({ workerUrl: "vendor/elk-worker.min.js" });
+    this.elk = new ELK({ workerUrl: `vendor/elk-worker.min.js${location.search}` });
     this.boxes = new Map();
     this.streams = new Map();
     this.lit = new Set();

@@ -12,8 +12,16 @@ const graph = new Graph(document.getElementById("drawing"), (address) => select(
 const panels = new Panels(nameOf);
 let known = "", view = null, selected = "", explained = 0;
 
+// In a frame of another page there is no cookie: the token is in the address of the page alone.
+const token = new URLSearchParams(location.search).get("token");
+
+function withToken(path) {
+  if (!token) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}token=${encodeURIComponent(token)}`;
+}
+
 async function ask(path) {
-  const answer = await fetch(path, { credentials: "same-origin" });
+  const answer = await fetch(withToken(path), { credentials: "same-origin" });
   const found = await answer.json().catch(() => ({ error: `${answer.status}` }));
   if (!answer.ok) throw new Error(found.error || String(answer.status));
   return found;

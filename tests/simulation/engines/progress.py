@@ -12,6 +12,7 @@ from pointstamp.dataflow.notificator import Notificator
 from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.few_counts import FewCounts
+from pointstamp.progress.input_frontier import InputFrontier
 from pointstamp.progress.staircase import Staircase
 from pointstamp.progress.timestamp import Int, Product, Timestamp
 from tests.simulation.behaviour import later
@@ -193,7 +194,7 @@ class _Notified:
         self.held = CapabilityCounts("op", 0, self.timestamp, lambda: None)
         least = self.timestamp.minimum
         self.inputs = [[least] for _ in range(rng.choice([1, 1, 2]))]
-        self.counts = [MutableAntichain(self.timestamp, [(least, 1)]) for _ in self.inputs]
+        self.counts = [InputFrontier(self.timestamp, [(least, 1)]) for _ in self.inputs]
         frontiers = [Frontier(each) for each in self.counts]
         self.notificator = Notificator(self.timestamp, frontiers, early=self.is_early)
         self.waiting = Counter[Any]()

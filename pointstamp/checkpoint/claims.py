@@ -1,0 +1,146 @@
+"""A claim of a checkpoint: one program at a time commits to it.
+
+Two programs that commit to one checkpoint each go on with what the other has not: records are lost
+and doubled, and nothing fails. What can be done about that differs.
+
+- In a folder of this machine, or of a disk that it has mounted, a lock of the system's: the second
+  program is refused. The process that starts the workers has it, and each worker shares it, as
+  workers may live on for a moment when that process is killed: what they still commit
+  is there before the next program looks. The lock goes with the processes, however they end.
+- In an object store there are no locks, and nothing says whether a program still lives. So the
+  second one is let in, and the first one is refused at its next snapshot: a term (`terms.py`) says
+  which one came last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from pointstamp.checkpoint.objects import LocalObjects, Objects
+from pointstamp.checkpoint.terms import Terms
+from pointstamp.errors import CheckpointError, CheckpointInUseError
+
+LOCK_FILE = "lock"
+
+PATIENCE_S = 3.0
+"""How long to wait for the workers of a program that was killed to end."""
+
+_TICK_S = 0.05
+
+
+class CheckpointClaim(Protocol):
+    """That a program may commit to a checkpoint; it travels to the workers."""
+
+    def shared(self) -> contextlib.AbstractContextManager[None]:
+        """Hold it, in a worker, for as long as that may commit."""
+
+    def check(self) -> None:
+        """Raise `CheckpointInUseError` if another program has it since."""
+
+
+@contextlib.contextmanager
+def claimed(objects: Objects) -> Iterator[CheckpointClaim]:
+    """Claim a checkpoint for this program, before anything of it is read.
+
+    Raises
+    ------
+    CheckpointInUseError
+        If another program of this machine has it.
+    CheckpointError
+        If that cannot be written.
+    """
+    if isinstance(objects, LocalObjects):
+        with _locked(objects.root):
+            yield LocalClaim(objects.root)
+        return
+    terms = Terms(objects)
+    terms.claim(takes_over=True)
+    yield StoreClaim(terms)
+
+
+@dataclass(frozen=True)
+class LocalClaim:
+    """By a lock of a file in the folder."""
+
+    folder: Path
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[None]:
+        """See `CheckpointClaim`."""
+        with _opened(self.folder) as file:
+            _lock(file, fcntl.LOCK_SH, self.folder, 0.0)
+            yield
+
+    def check(self) -> None:
+        """See `CheckpointClaim`: nothing can take it."""
+
+
+@dataclass(frozen=True)
+class StoreClaim:
+    """By the last term."""
+
+    terms: Terms
+
+    def shared(self) -> contextlib.AbstractContextManager[None]:
+        """See `CheckpointClaim`."""
+        return contextlib.nullcontext()
+
+    def check(self) -> None:
+        """See `CheckpointClaim`."""
+        self.terms.check()
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Have the lock, shared with workers that ask for it, and with no other program."""
+    with _opened(folder) as file:
+        _lock(file, fcntl.LOCK_EX, folder, PATIENCE_S)
+        file.seek(0)
+        file.truncate()
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        file.flush()
+        # Another program may come between the two; then this one is refused.
+        _lock(file, fcntl.LOCK_SH, folder, 0.0)
+        yield
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[IO[str]]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / LOCK_FILE).open("a+")
+    except OSError as error:
+        raise CheckpointError(f"{folder}: cannot be locked: {error.strerror}") from error
+    with file:
+        yield file
+
+
+def _lock(file: IO[Any], kind: int, folder: Path, patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(_TICK_S)
+        except OSError as error:
+            if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+                return  # a file system without locks
+            raise CheckpointError(f"{folder}: cannot be locked: {error.strerror}") from error
+    file.seek(0)
+    holder = file.read().strip() or "another process"
+    raise CheckpointInUseError(
+        f"{folder}: another program commits to this checkpoint ({holder}): only one may at a "
+        "time; wait for it, end it, or give each a checkpoint of its own"
+    )

@@ -1,0 +1,121 @@
+"""Connections to databases by ADBC: of an address, or as a program makes them itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from pointstamp.errors import MissingExtraError, PointstampError, UsageError
+from pointstamp.formats.extras import require_extra
+
+BUSY_MS = 60_000
+"""How long to wait for a writer of a database of SQLite, of which there is one at a time."""
+
+Connect = Callable[[], Any]
+"""Gives a new connection of ADBC's `dbapi`."""
+
+_DRIVERS = {
+    "sqlite": "adbc_driver_sqlite",
+    "postgresql": "adbc_driver_postgresql",
+    "postgres": "adbc_driver_postgresql",
+}
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?")
+
+
+class Database:
+    """Where connections come from; it may be sent to other processes.
+
+    Parameters
+    ----------
+    place : str or callable
+        "sqlite:///file.db" (four slashes for a path from the root), "postgresql://...", or a
+        function that gives a new connection of ADBC's `dbapi`, of any driver.
+
+    Raises
+    ------
+    UsageError
+        If it is none of these.
+    MissingExtraError
+        If the driver manager is not installed, or the driver of the address.
+
+    >>> Database("sqlite:///orders.db")
+    Database('sqlite:///orders.db')
+    """
+
+    def __init__(self, place: str | Connect) -> None:
+        require_extra("adbc_driver_manager", "sql", "databases are read by adbc-driver-manager")
+        self._place = place
+        if callable(place):
+            return
+        driver = _DRIVERS.get(str(place).partition("://")[0])
+        if driver is None or "://" not in str(place):
+            raise UsageError(
+                f"{place!r} is no database: give 'sqlite:///FILE', 'postgresql://...', or a "
+                "function that gives a connection of ADBC"
+            )
+        try:
+            require_extra(driver, "sql", driver)
+        except MissingExtraError:
+            raise MissingExtraError(
+                f"{place!r} needs a driver of ADBC: pip install {driver.replace('_', '-')}"
+            ) from None
+
+    @contextmanager
+    def connected(self, refusal: type[PointstampError]) -> Iterator[Any]:
+        """A connection, which is closed at the end; what goes wrong is a `refusal`."""
+        from adbc_driver_manager import Error
+
+        connection = None
+        try:
+            connection = self._connected()
+            if is_sqlite(connection):
+                # Else what comes while another writes is refused at once.
+                with connection.cursor() as cursor:
+                    cursor.execute(f"PRAGMA busy_timeout = {BUSY_MS}").fetchall()
+            yield connection
+        except Error as error:
+            lines = str(error).strip().splitlines() or [repr(error)]
+            raise refusal(f"{self!r}: {' '.join(line.strip() for line in lines[:2])}") from error
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _connected(self) -> Any:
+        if callable(self._place):
+            return self._place()
+        scheme, _, rest = self._place.partition("://")
+        module = import_module(f"{_DRIVERS[scheme]}.dbapi")
+        return module.connect(rest.removeprefix("/") if scheme == "sqlite" else self._place)
+
+    def __repr__(self) -> str:
+        shown = self._place
+        if isinstance(shown, str):
+            shown = re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:...@", shown)  # without the password
+        return f"Database({shown!r})"
+
+
+def is_sqlite(connection: Any) -> bool:
+    """Whether a connection is to SQLite, which has no types of columns."""
+    return bool(connection.adbc_get_info().get("vendor_name") == "SQLite")
+
+
+def is_table(text: str) -> bool:
+    """Whether a text is the name of a table, and no query.
+
+    >>> is_table("shop.orders"), is_table("SELECT 1")
+    (True, False)
+    """
+    return _NAME.fullmatch(text) is not None
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it, part by part.
+
+    >>> print(quoted("shop.orders"))
+    "shop"."orders"
+    """
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))

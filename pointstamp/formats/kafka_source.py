@@ -1,0 +1,331 @@
+"""A source of Kafka's topics: partitions are Kafka's, positions are offsets, kept in snapshots.
+
+No consumer group is joined, and no offset is committed to Kafka: which worker reads a partition is
+the dataflow's to say, and how far it came is part of its snapshot, or the two would disagree after
+a crash. Each worker has one client, whose messages are handed out to the readers of its
+partitions: a client for each would have a thread and a connection for each broker and partition.
+
+Source: the client is librdkafka's, by confluent-kafka.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pointstamp.errors import PositionError, SourceError, UsageError
+from pointstamp.formats.extras import require_extra
+
+N_MESSAGES = 10_000
+"""How many messages are taken from the client at a time, at most."""
+
+TIMEOUT_S = 30.0
+"""How long a broker may take to say what there is."""
+
+POLL_S = 0.01
+
+_Place = tuple[str, int]
+"""A topic, and the number of a partition of it."""
+
+_OURS = frozenset(
+    ["bootstrap.servers", "enable.auto.commit", "enable.partition.eof", "auto.offset.reset"]
+)
+
+
+class KafkaMessage(NamedTuple):
+    """A message of Kafka, as `KafkaSource` gives it.
+
+    Attributes
+    ----------
+    key, value : bytes or None
+    topic : str
+    partition, offset : int
+        Where it is in the topic.
+    time_ms : int or None
+        When it was made, or appended, as the topic has it: milliseconds since 1970.
+    headers : tuple of (str, bytes or None)
+    """
+
+    key: bytes | None
+    value: bytes | None
+    topic: str
+    partition: int
+    offset: int
+    time_ms: int | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class KafkaSource:
+    """The messages of topics of Kafka, as `KafkaMessage`; a `Source`.
+
+    Needs the extra `kafka`.
+
+    Parameters
+    ----------
+    servers : str
+        Brokers to begin with, as "host:9092,other:9092".
+    topics : str or sequence of str
+    start : str
+        Where a partition begins that there is no position of: "earliest", or "latest", which is
+        behind what it has when it is first read.
+    follow : bool
+        Whether to wait for more at the end of a partition. Otherwise that is the end of it.
+    discover_s : float, optional
+        Look for new partitions every so many seconds.
+    config : mapping, optional
+        Of librdkafka's client, such as `{"security.protocol": "SASL_SSL", ...}`.
+
+    Raises
+    ------
+    SourceError
+        While it runs, if a topic is not there, or cannot be read.
+    PositionError
+        If a partition does not have the position any more: it is older than what Kafka keeps, or
+        the topic was made anew.
+    MissingExtraError
+        If confluent-kafka is not installed.
+
+    Notes
+    -----
+    Guarantees: each message of each partition once, in its order, from any offset that Kafka still
+    has. What a transaction has not committed is not read (`isolation.level`). A broker that is
+    away is waited for.
+
+    Examples
+    --------
+    >>> KafkaSource("localhost:9092", ["orders", "returns"], follow=False)
+    KafkaSource('localhost:9092', ['orders', 'returns'])
+    """
+
+    def __init__(
+        self,
+        servers: str,
+        topics: str | Sequence[str],
+        *,
+        start: str = "earliest",
+        follow: bool = True,
+        discover_s: float | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        require_extra("confluent_kafka", "kafka", "Kafka is read by confluent-kafka")
+        if start not in ("earliest", "latest"):
+            raise UsageError(f"start={start!r} is neither 'earliest' nor 'latest'")
+        if discover_s is not None and not follow:
+            raise UsageError("with follow=False partitions end, and discover_s= finds none later")
+        self._servers = servers
+        self._topics = [topics] if isinstance(topics, str) else list(topics)
+        self._start = start
+        self._follow = follow
+        self._config = client_config(servers, config, _OURS, "KafkaSource")
+        self._of_thread = threading.local()
+        self.discover_s = discover_s
+        self.poll_s = POLL_S
+
+    def partitions(self) -> Sequence[str]:
+        """As `topic-0` and so on."""
+        client = self._new_client()
+        try:
+            return [
+                f"{topic}-{number}"
+                for topic in self._topics
+                for number in _partitions_of(client, self._servers, topic)
+            ]
+        finally:
+            client.close()
+
+    def open(
+        self, partition: str, position: int | None
+    ) -> Iterator[tuple[list[KafkaMessage], int] | None]:
+        """The messages from an offset on; see `Source`."""
+        from confluent_kafka import OFFSET_BEGINNING
+
+        if position is not None and (type(position) is not int or position < 0):
+            raise PositionError(f"an offset is an integer of at least 0; found {position!r}")
+        topic, _, number = partition.rpartition("-")
+        place = topic, int(number)
+        client = self._client()
+        try:
+            if position is not None or self._start == "earliest":
+                client.begin(place, OFFSET_BEGINNING if position is None else position)
+            else:
+                position = client.end_of(place)
+                client.begin(place, position)
+                yield [], position  # a program that ends now begins there again
+            while True:
+                messages, is_end = client.take(place, position)
+                if messages:
+                    position = messages[-1].offset + 1
+                    yield messages, position
+                if is_end and not self._follow:
+                    return
+                if not messages:
+                    yield None
+        finally:
+            client.end(place)
+
+    def _new_client(self) -> Any:
+        from confluent_kafka import Consumer
+
+        return Consumer(
+            {
+                "group.id": "pointstamp",  # which it needs, and does not join
+                "fetch.wait.max.ms": 100,  # before which no new partition is asked for
+                **self._config,
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+            }
+        )
+
+    def _client(self) -> _SharedConsumer:
+        """That of this worker, which is a thread at least."""
+        client: _SharedConsumer | None = getattr(self._of_thread, "client", None)
+        if client is None or client.is_closed:
+            client = self._of_thread.client = _SharedConsumer(self._new_client(), self._servers)
+        return client
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_of_thread"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._of_thread = threading.local()
+
+    def __repr__(self) -> str:
+        return f"KafkaSource({self._servers!r}, {self._topics!r})"
+
+
+def client_config(
+    servers: str, config: Mapping[str, Any] | None, ours: frozenset[str], whose: str
+) -> dict[str, Any]:
+    """The configuration of a client, without what a source or a sink sets itself.
+
+    Raises
+    ------
+    UsageError
+        If it has some of that.
+
+    >>> client_config("a:1", {"client.id": "x"}, frozenset(["acks"]), "KafkaSink")
+    {'client.id': 'x', 'bootstrap.servers': 'a:1'}
+    """
+    given = dict(config or {})
+    if taken := sorted(ours & given.keys()):
+        raise UsageError(f"config={{...}} has {taken}, which {whose} sets itself: leave that out")
+    return {**given, "bootstrap.servers": servers}
+
+
+def _partitions_of(client: Any, servers: str, topic: str) -> list[int]:
+    from confluent_kafka import KafkaException
+
+    try:
+        found = client.list_topics(topic, TIMEOUT_S).topics[topic]
+    except KafkaException as error:
+        raise SourceError(f"Kafka at {servers}: {error.args[0].str()}") from error
+    if found.error is not None:
+        raise SourceError(f"Kafka at {servers}: topic {topic!r}: {found.error.str()}")
+    return sorted(found.partitions)
+
+
+class _SharedConsumer:
+    """One client, whose messages are handed out by partition."""
+
+    def __init__(self, client: Any, servers: str) -> None:
+        from confluent_kafka import KafkaError
+
+        self._client = client
+        self._servers = servers
+        self._waiting: dict[_Place, deque[Any]] = {}
+        """By partition that is read: messages, and events, that were not asked for yet."""
+        self._known: set[str] = set()
+        """The topics of which the client knows where their partitions are."""
+        self._end = KafkaError._PARTITION_EOF
+        self._lost = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+        self._passing = (
+            KafkaError._ALL_BROKERS_DOWN,
+            KafkaError._TRANSPORT,
+            KafkaError._RESOLVE,
+            KafkaError._TIMED_OUT,
+        )
+        self.is_closed = False
+
+    def end_of(self, place: _Place) -> int:
+        """The offset behind the last message of a partition."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            _, end = self._client.get_watermark_offsets(TopicPartition(*place), TIMEOUT_S)
+        except KafkaException as error:
+            raise SourceError(f"Kafka at {self._servers}: {error.args[0].str()}") from error
+        return int(end)
+
+    def begin(self, place: _Place, offset: int) -> None:
+        """Have a partition be read from an offset on."""
+        from confluent_kafka import TopicPartition
+
+        if place[0] not in self._known:
+            # Else the client looks for the leader of a partition when it has missed it, half a
+            # second later.
+            _partitions_of(self._client, self._servers, place[0])
+            self._known.add(place[0])
+        self._waiting[place] = deque()
+        self._client.incremental_assign([TopicPartition(*place, offset)])
+
+    def take(self, place: _Place, position: int | None) -> tuple[list[KafkaMessage], bool]:
+        """What is at hand of a partition, and whether that is its end for now."""
+        waiting = self._waiting[place]
+        if not waiting:
+            for message in self._client.consume(N_MESSAGES, 0.0):
+                self._hand_out(message)
+        found: list[KafkaMessage] = []
+        is_end = False
+        while waiting:
+            message = waiting.popleft()
+            error = message.error()
+            if error is None:
+                found.append(_as_record(message))
+            elif error.code() == self._end:
+                is_end = True
+            elif error.code() in self._lost:
+                raise PositionError(
+                    f"Kafka at {self._servers}: partition {place[1]} of {place[0]!r} does not have "
+                    f"offset {position} any more ({error.str()}): it keeps messages for a time; "
+                    "read again from a checkpoint of its own, or with start='latest'"
+                )
+            elif error.code() not in self._passing:
+                raise SourceError(f"Kafka at {self._servers}: {error.str()}")
+        return found, is_end
+
+    def _hand_out(self, message: Any) -> None:
+        waiting = self._waiting.get((message.topic(), message.partition()))
+        if waiting is not None:
+            waiting.append(message)
+            return
+        error = message.error()
+        # Of a partition that is read no more; of none, it is of the client.
+        if error is not None and error.code() not in (self._end, *self._passing):
+            raise SourceError(f"Kafka at {self._servers}: {error.str()}")
+
+    def end(self, place: _Place) -> None:
+        """Read a partition no more; with the last, the client is closed."""
+        from confluent_kafka import TopicPartition
+
+        if self._waiting.pop(place, None) is not None and self._waiting:
+            self._client.incremental_unassign([TopicPartition(*place)])
+        if not self._waiting and not self.is_closed:
+            self.is_closed = True
+            self._client.close()
+
+
+def _as_record(message: Any) -> KafkaMessage:
+    kind, time_ms = message.timestamp()
+    return KafkaMessage(
+        message.key(),
+        message.value(),
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        time_ms if kind else None,  # 0 is TIMESTAMP_NOT_AVAILABLE
+        tuple(message.headers() or ()),
+    )

@@ -1,0 +1,170 @@
+"""A source of the rows of a query, in the order of a key; a position is the last key.
+
+Each batch is a query of its own, of the rows whose keys come after the last: so nothing is open
+in the database between two batches, however long they take, and what was read can be left
+and taken up anywhere. Rows of one key are not taken apart: a batch that may have but some of those
+of its last key leaves them to the next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pointstamp.containers.conform import conform
+from pointstamp.errors import ColumnError, PositionError, SchemaError, SourceError, UsageError
+from pointstamp.formats.databases import Connect, Database, is_sqlite, is_table, quoted
+
+
+class SqlSource:
+    """The rows of a table or a query of a database, in the order of a key; a `Source`.
+
+    Needs the extra `sql`, and a driver of ADBC.
+
+    Parameters
+    ----------
+    place : str or callable
+        "sqlite:///file.db", "postgresql://...", or a function that gives a new connection of
+        ADBC's `dbapi`.
+    query : str, or mapping of str to str
+        The name of a table, or a SELECT. A mapping has a query for each partition: they are
+        read side by side, and by several workers.
+    key : str
+        A column of the result, by which rows are read. Rows without it (NULL) are left out.
+    schema : pyarrow.Schema, optional
+        Which columns to read, and of what types. Without it they are as the driver has them;
+        SQLite's guesses by the values of each batch.
+    batch_rows : int
+        How many rows a batch has at most.
+    follow_s : float, optional
+        Look for rows of greater keys every so many seconds, and never end.
+
+    Raises
+    ------
+    SourceError
+        While it runs, if the database refuses; if more than `batch_rows` rows have one key.
+    ColumnError, SchemaError
+        If the result does not have the key, or does not fit the schema.
+
+    Notes
+    -----
+    Guarantees: each row whose key is greater than those before it, once. So a table that grows
+    is read as a whole if keys become visible in their order: a number from a sequence, drawn by
+    a transaction that commits after one that drew later, is passed over. What is changed or
+    deleted in rows that were read is not seen. An index on the key makes each batch cheap.
+    Keys are of what a driver takes back as it has given it: integers, texts, times.
+
+    Examples
+    --------
+    >>> import pathlib, sqlite3, tempfile
+    >>> import pointstamp as ps
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "shop.db")
+    ...     database = sqlite3.connect(file)
+    ...     _ = database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, cents INTEGER)")
+    ...     _ = database.execute("INSERT INTO orders VALUES (1, 30), (2, 10)")
+    ...     database.commit()
+    ...     database.close()
+    ...     orders = SqlSource(f"sqlite:///{file}", "orders", key="id")
+    ...     ps.testing.check_source(orders)
+    ...     ps.testing.collect(lambda scope: scope.source(orders))
+    [(0, (1, 30)), (0, (2, 10))]
+    """
+
+    def __init__(
+        self,
+        place: str | Connect,
+        query: str | Mapping[str, str],
+        *,
+        key: str,
+        schema: pa.Schema | None = None,
+        batch_rows: int = 65_536,
+        follow_s: float | None = None,
+    ) -> None:
+        if type(batch_rows) is not int or batch_rows < 1:
+            raise UsageError(f"batch_rows is an integer of at least 1; found {batch_rows!r}")
+        self._database = Database(place)
+        self._queries = {"rows": query} if isinstance(query, str) else dict(query)
+        self._key = key
+        self._schema = schema
+        self._batch_rows = batch_rows
+        self._follow_s = follow_s
+        if follow_s is not None:
+            self.poll_s = follow_s
+
+    def partitions(self) -> Sequence[str]:
+        """The names of the queries; of one alone, "rows"."""
+        return list(self._queries)
+
+    def open(self, partition: str, position: Any) -> Iterator[tuple[Any, Any] | None]:
+        """The rows of greater keys than `position`; see `Source`."""
+        if partition not in self._queries:
+            raise PositionError(f"there is no query {partition!r}, but {list(self._queries)}")
+        with self._database.connected(SourceError) as connection:
+            options = {}
+            if is_sqlite(connection):  # types are those of all of the batch
+                options["adbc.sqlite.query.batch_rows"] = str(self._batch_rows + 1)
+            next_at = 0.0
+            while True:
+                if time.monotonic() < next_at:
+                    yield None
+                    continue
+                rows, is_end = self._page(connection, partition, position, options)
+                if rows.num_rows:
+                    position = rows.column(self._key)[-1].as_py()
+                    yield self._chosen(rows), position
+                if is_end and self._follow_s is None:
+                    return
+                next_at = time.monotonic() + self._follow_s if is_end and self._follow_s else 0.0
+
+    def _page(
+        self, connection: Any, partition: str, position: Any, options: Mapping[str, str]
+    ) -> tuple[pa.Table, bool]:
+        """The next rows, and whether there are no more for now."""
+        query = self._queries[partition]
+        inside = quoted(query) if is_table(query) else f"({query.strip().rstrip(';')})"
+        key = f"pointstamp_rows.{quoted(self._key)}"
+        where = f"{key} IS NOT NULL" if position is None else f"{key} > $1"
+        with connection.cursor(adbc_stmt_kwargs=options) as cursor:
+            cursor.execute(
+                f"SELECT * FROM {inside} AS pointstamp_rows WHERE {where} "
+                f"ORDER BY {key} LIMIT {self._batch_rows + 1}",
+                None if position is None else (position,),
+            )
+            rows: pa.Table = cursor.fetch_arrow_table()
+        connection.rollback()  # nothing has changed; the next batch sees what others have written
+        if self._key not in rows.column_names:
+            raise ColumnError(f"{self}: the result has no {self._key!r}, but {rows.column_names}")
+        if rows.num_rows <= self._batch_rows:
+            return rows, True
+        keys = rows.column(self._key)
+        # The one row more says whether the others have all of their last key.
+        n_whole = pc.index(keys, keys[-1]).as_py()
+        if n_whole == 0:
+            raise SourceError(
+                f"{self}: {rows.num_rows} rows at least have the key {keys[-1].as_py()!r}: read by "
+                "a key of fewer, or make batch_rows greater than that"
+            )
+        return rows.slice(0, n_whole), False
+
+    def _chosen(self, rows: pa.Table) -> pa.Table:
+        if self._schema is None:
+            return rows
+        names = self._schema.names
+        if missing := [name for name in names if name not in rows.column_names]:
+            raise ColumnError(f"{self}: has no columns {missing}; it has {rows.column_names}")
+        try:
+            batches = rows.select(names).to_batches()
+            return pa.Table.from_batches(
+                [conform(batch, self._schema, "the rows", repr(self)) for batch in batches],
+                self._schema,
+            )
+        except SchemaError as error:
+            raise SchemaError(f"{self}: {error}") from error
+
+    def __repr__(self) -> str:
+        return f"SqlSource({self._database!r}, {self._queries!r}, key={self._key!r})"

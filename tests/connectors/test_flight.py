@@ -1,0 +1,69 @@
+"""Streams of Arrow Flight as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as paf
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import PositionError, SourceError, UsageError
+from pointstamp.formats.flight_source import FlightSource
+from pointstamp.testing import check_source
+
+N_BATCHES = 4
+
+
+class Numbers(paf.FlightServerBase):
+    """A flight of two endpoints, one of which says where it is; by path and by command."""
+
+    def get_flight_info(self, context: Any, descriptor: Any) -> Any:
+        if (descriptor.path or [descriptor.command])[0] not in (b"numbers", b"all"):
+            raise paf.FlightServerError("no such flight")
+        here = paf.Location.for_grpc_tcp("127.0.0.1", self.port)
+        endpoints = [
+            paf.FlightEndpoint(b"a", []),
+            paf.FlightEndpoint(b"\xff", [here]),
+        ]
+        return paf.FlightInfo(pa.schema([("n", pa.int64())]), descriptor, endpoints, -1, -1)
+
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        first = {b"a": 0, b"\xff": 100}[ticket.ticket]
+        batches = [
+            pa.RecordBatch.from_pydict({"n": [first + n, first + n + 10]}) for n in range(N_BATCHES)
+        ]
+        return paf.RecordBatchStream(pa.RecordBatchReader.from_batches(batches[0].schema, batches))
+
+
+@pytest.fixture(scope="module")
+def location() -> Iterator[str]:
+    with Numbers("grpc://127.0.0.1:0") as server:
+        yield f"grpc://127.0.0.1:{server.port}"
+
+
+@pytest.mark.parametrize("flight", ["numbers", b"all"])
+def test_each_endpoint_is_read_from_every_batch(location: str, flight: str | bytes) -> None:
+    source = FlightSource(location, flight, headers={"authorization": "Bearer abc"})
+    assert source.partitions() == ["a", "\xff"]
+    found = [(batch["n"].to_pylist(), n) for batch, n in source.open("\xff", 2)]
+    assert found == [([102, 112], 3), ([103, 113], 4)]
+    check_source(source)
+    records = ps.testing.collect(lambda scope: scope.source(source), workers=2)
+    assert len(records) == 2 * 2 * N_BATCHES
+
+
+def test_what_cannot_be_read_is_said(location: str) -> None:
+    source = FlightSource(location, "numbers")
+    with pytest.raises(PositionError, match="'a' was read up to batch 9, and has 4 now"):
+        list(source.open("a", 9))
+    with pytest.raises(PositionError, match="a number of batches; found -1"):
+        list(source.open("a", -1))
+    with pytest.raises(SourceError, match="there is no ticket 'b' any more"):
+        list(source.open("b", None))
+    with pytest.raises(SourceError, match="no such flight"):
+        FlightSource(location, "letters").partitions()
+    with pytest.raises(UsageError, match="a path, or a command as bytes; found ''"):
+        FlightSource(location, "")

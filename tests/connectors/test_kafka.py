@@ -1,0 +1,232 @@
+"""Kafka as a source and as a sink, with the cluster in memory that librdkafka brings."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import PositionError, SinkError, SourceError, UsageError, WorkerError
+from pointstamp.formats.kafka_sink import KafkaSink
+from pointstamp.formats.kafka_source import KafkaSource
+from pointstamp.testing import check_sink, check_source
+from tests.connectors.crashing_flow import Fuse, outlived
+from tests.connectors.crashing_flow import expected as totals
+from tests.connectors.kafka_cluster import KafkaCluster, kafka_cluster
+
+pytest.importorskip("confluent_kafka", reason="the extra kafka")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[KafkaCluster]:
+    with kafka_cluster() as found:
+        yield found
+
+
+@pytest.fixture
+def topic() -> str:
+    """A topic of its own."""
+    return f"topic-{uuid.uuid4().hex[:8]}"
+
+
+def numbers(cluster: KafkaCluster, topic: str, n: int) -> None:
+    """Some messages in each of two partitions."""
+    for partition in (0, 3):
+        records = [(f"k{k % 3}", f"{partition}:{k}") for k in range(n)]
+        cluster.send(topic, records, partition)
+
+
+def read(source: KafkaSource, partition: str, position: Any = None) -> list[Any]:
+    return [m for item in source.open(partition, position) if item for m in item[0]]
+
+
+def test_each_partition_is_read_from_every_offset(cluster: KafkaCluster, topic: str) -> None:
+    numbers(cluster, topic, 7)
+    source = KafkaSource(cluster.servers, topic, follow=False)
+    assert source.partitions() == [f"{topic}-{number}" for number in range(4)]
+    found = read(pickle.loads(pickle.dumps(source)), f"{topic}-3", 2)
+    assert [m.value for m in found] == [f"3:{k}".encode() for k in range(2, 7)]
+    first = found[0]
+    assert first[:5] == (b"k2", b"3:2", topic, 3, 2)
+    assert first.time_ms is not None
+    assert first.headers == ()
+    check_source(source, idle_s=30.0)  # it ends before that
+
+
+def test_one_that_follows_gives_what_comes_and_one_from_the_end_nothing_else(
+    cluster: KafkaCluster, topic: str
+) -> None:
+    cluster.send(topic, [(None, "before")], 0)
+    partition = f"{topic}-0"
+    whole = KafkaSource(cluster.servers, topic).open(partition, None)
+    latest = KafkaSource(cluster.servers, topic, start="latest").open(partition, None)
+    assert next(latest) == ([], 1)
+    assert next(item for item in whole if item)[0][0].value == b"before"
+    assert next(whole) is None
+    cluster.send(topic, [(None, "after")], 0)
+    for reader in (whole, latest):
+        messages, position = next(item for item in reader if item)
+        assert ([m.value for m in messages], position) == ([b"after"], 2)
+        reader.close()  # type: ignore[attr-defined]
+
+
+def test_what_cannot_be_read_is_said(cluster: KafkaCluster, topic: str) -> None:
+    numbers(cluster, topic, 2)
+    source = KafkaSource(cluster.servers, topic, follow=False)
+    with pytest.raises(PositionError, match=r"partition 0 of 'topic-.*' does not have offset 9"):
+        read(source, f"{topic}-0", 9)
+    with pytest.raises(PositionError, match="an offset is an integer of at least 0; found '1'"):
+        read(source, f"{topic}-0", "1")
+    with pytest.raises(UsageError, match="start='middle' is neither 'earliest' nor 'latest'"):
+        KafkaSource(cluster.servers, topic, start="middle")
+    with pytest.raises(UsageError, match=r"has \['auto.offset.reset'\], which KafkaSource sets"):
+        KafkaSource(cluster.servers, topic, config={"auto.offset.reset": "latest"})
+    with pytest.raises(UsageError, match="discover_s= finds none later"):
+        KafkaSource(cluster.servers, topic, follow=False, discover_s=1.0)
+
+
+def test_brokers_that_are_not_there_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointstamp.formats.kafka_source.TIMEOUT_S", 0.2)
+    source = KafkaSource("127.0.0.1:1", "topic", config={"log_level": 0})
+    with pytest.raises(SourceError, match=r"Kafka at 127\.0\.0\.1:1: "):
+        source.partitions()
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointstamp.formats.extras.find_spec", lambda name: None)
+    with pytest.raises(ps.errors.MissingExtraError, match=r"pip install 'pointstamp\[kafka\]'"):
+        KafkaSource("127.0.0.1:1", "topic")
+
+
+def test_a_topic_keeps_the_laws_of_a_transactional_sink(cluster: KafkaCluster, topic: str) -> None:
+    # What is read is of a topic that is there.
+    cluster.send(topic, [(None, "first")], 0)
+    sink = KafkaSink(cluster.servers, topic, name=topic)
+    batches = [[("a", "1"), b"2"], [(None, b"3")], ["4"]]
+    check_sink(sink, batches, lambda: cluster.seen(topic)[1:])
+
+
+def test_records_of_one_key_stay_in_order(cluster: KafkaCluster, topic: str) -> None:
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            records = [(f"k{n % 2}", str(n)) for n in range(100)]
+            scope.to_stream(records).sink(KafkaSink(cluster.servers, topic, name=topic))
+
+    ps.execute(main)
+    seen = cluster.seen(topic)
+    for key in ("k0", "k1"):
+        assert [int(v) for k, v in seen if k == key] == list(range(int(key[1]), 100, 2))
+
+
+def test_what_is_no_record_is_refused(cluster: KafkaCluster, topic: str) -> None:
+    writer = KafkaSink(cluster.servers, topic, name=topic).open(ps.SinkContext())
+    for record in (7, ("key", "value", "more"), ("key", 7)):
+        with pytest.raises(SinkError, match=r"a record is a value or a pair .*; found .*7|more"):
+            writer.write([record])
+    assert writer.prepare(1) is None
+    writer.close()
+
+
+def test_a_program_of_the_same_name_commits_what_is_left_and_ends_the_one_before(
+    cluster: KafkaCluster, topic: str
+) -> None:
+    first = KafkaSink(cluster.servers, topic, name=topic)
+    writer = first.open(ps.SinkContext())
+    tokens = []
+    for epoch in (1, 2):
+        writer.write([str(epoch)])
+        tokens.append(writer.prepare(epoch))
+    first.commit(tokens[:1])
+    KafkaSink(cluster.servers, topic, name=topic).commit(tokens)
+    if cluster.fences:
+        with pytest.raises(SinkError, match="another program has begun to write under this"):
+            first.commit(tokens[1:])
+    assert sorted(value for _, value in cluster.seen(topic)) == ["1", "2"]
+    writer.close()
+
+
+class LostAnswer(KafkaSink):
+    """Commits, and has the program end before it comes to know that."""
+
+    n_left = 1
+
+    def commit(self, tokens: Any) -> None:
+        super().commit(tokens)
+        LostAnswer.n_left -= 1
+        if LostAnswer.n_left == 0:
+            raise OSError("the program ends here")
+
+
+def test_a_run_from_topic_to_topic_that_ends_after_a_commit_goes_on_exactly_once(
+    cluster: KafkaCluster, topic: str, tmp_path: Path
+) -> None:
+    numbers(cluster, topic, 50)
+    output = f"{topic}-sums"
+    LostAnswer.n_left = 1
+
+    def counted(key: str, one: int, n: int) -> Any:
+        return n + one, [(key, json.dumps(n + one))]
+
+    def flow(scope: Any) -> None:
+        messages = scope.source(KafkaSource(cluster.servers, topic, follow=False))
+        keys = messages.map(lambda message: (f"{message.partition} {message.key}", 1))
+        sums = keys.state_machine(counted, default=0)
+        sums.sink(LostAnswer(cluster.servers, output, name=output))
+
+    def run(workers: int) -> None:
+        ps.run(flow, workers, threads=True, checkpoint=tmp_path, epoch_s=0.01)
+
+    with pytest.raises(WorkerError, match="the program ends here"):
+        run(2)
+    assert cluster.seen(output)  # some of it is committed
+    run(1)
+    cluster.send(topic, [("k0", "late")], 0)
+    run(2)
+    keys = Counter(
+        f"{partition} {f'k{k % 3}'.encode()!r}" for partition in (0, 3) for k in range(50)
+    )
+    keys["0 b'k0'"] += 1
+    expected = sorted((key, str(n + 1)) for key, count in keys.items() for n in range(count))
+    assert sorted(cluster.seen(output)) == expected
+
+
+class FusedKafka(KafkaSink):
+    """A topic that outlives the workers, and crash points around its commits."""
+
+    def __init__(self, fuse: Fuse, cluster: KafkaCluster, topic: str) -> None:
+        super().__init__(cluster.servers, topic, name=topic)
+        self._fuse = fuse
+        self._cluster = cluster
+
+    def open(self, context: Any) -> Any:
+        writer: Any = super().open(context)
+        write = writer.write
+        writer.write = lambda batch: write([(key, str(total)) for key, total in batch])
+        return writer
+
+    def commit(self, tokens: Any) -> None:
+        for token in tokens:  # one by one, so that the program can end between two
+            self._fuse.burn()
+            super().commit([token])
+        self._fuse.burn()
+        self.abort("")  # as by another process, the next time
+
+    def seen(self) -> Counter[Any]:
+        return Counter((key, int(total)) for key, total in self._cluster.seen(self._topic))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_flow_that_crashes_anywhere_has_its_messages_exactly_once(
+    cluster: KafkaCluster, topic: str, seed: int
+) -> None:
+    def make(fuse: Fuse) -> FusedKafka:
+        return FusedKafka(fuse, cluster, topic)
+
+    assert outlived(seed, make_store=make) == totals()

@@ -1,0 +1,390 @@
+"""Databases as sources and sinks: SQLite always, PostgreSQL where its server is installed."""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import (
+    ColumnError,
+    MissingExtraError,
+    PositionError,
+    SchemaError,
+    SinkError,
+    SourceError,
+    UsageError,
+    WorkerError,
+)
+from pointstamp.formats.databases import Database
+from pointstamp.formats.sql_sink import SqlSink
+from pointstamp.formats.sql_source import SqlSource
+from pointstamp.testing import check_sink, check_source
+from tests.connectors.crashing_flow import Fuse, expected, outlived
+from tests.connectors.postgres import postgres, programs
+
+pytestmark = pytest.mark.xdist_group("databases")  # one server for all
+
+pytest.importorskip("adbc_driver_manager", reason="the extra sql")
+pytest.importorskip("adbc_driver_sqlite", reason="a driver of ADBC")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of PostgreSQL's."""
+    if programs() is None:
+        pytest.skip("no server of PostgreSQL is installed here (Debian: postgresql)")
+    pytest.importorskip("adbc_driver_postgresql", reason="a driver of ADBC")
+    with postgres() as address:
+        yield address
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def address_of_server(request: pytest.FixtureRequest) -> str | None:
+    """That of a server, for the databases that have one."""
+    # Of the module: what is begun for a test has to end with it.
+    return request.getfixturevalue("server") if request.param == "postgresql" else None
+
+
+@pytest.fixture
+def place(address_of_server: str | None, tmp_path: Path) -> Iterator[str]:
+    """The address of a database with nothing in it."""
+    address = address_of_server
+    if address is None:
+        yield f"sqlite:///{tmp_path / 'test.db'}"
+        return
+    yield address
+    tables = [
+        name
+        for (name,) in query(address, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    ]
+    for table in tables:
+        query(address, f'DROP TABLE "{table}"')
+
+
+def query(place: str, *statements: str) -> list[Any]:
+    """What the last of some statements gives."""
+    rows: list[Any] = []
+    with Database(place).connected(AssertionError) as connection:  # type: ignore[arg-type]
+        for statement in statements:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+                rows = cursor.fetchall()
+        connection.commit()
+    return rows
+
+
+def orders(place: str, keys: Any) -> None:
+    """A table with these keys."""
+    rows = ", ".join(f"({key}, 'text {n}')" for n, key in enumerate(keys))
+    query(
+        place,
+        "CREATE TABLE orders (id INTEGER, text VARCHAR(20))",
+        f"INSERT INTO orders VALUES {rows}",
+    )
+
+
+def read(source: SqlSource, position: Any = None, partition: str = "rows") -> list[Any]:
+    return [row for item in source.open(partition, position) if item for row in item[0].to_pylist()]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def manager() -> None:
+    """What the driver manager opens once, and keeps: a pipe, by which calls are interrupted."""
+    query("sqlite:///:memory:", "SELECT 1")
+
+
+def test_rows_are_read_in_the_order_of_the_key_from_every_position(place: str) -> None:
+    orders(place, [5, 3, 4, 1, 2, 2, "NULL"])
+    for batch_rows in (2, 3, 100):
+        source = SqlSource(place, "orders", key="id", batch_rows=batch_rows)
+        assert [row["id"] for row in read(source)] == [1, 2, 2, 3, 4, 5]
+        assert [row["id"] for row in read(source, 2)] == [3, 4, 5]
+        assert all(len(item[0]) <= batch_rows for item in source.open("rows", None) if item)
+        check_source(source, n_positions=2)
+    chosen = SqlSource(
+        place,
+        "SELECT id, text FROM orders WHERE id > 3;",
+        key="id",
+        schema=pa.schema([("id", pa.float64())]),
+    )
+    assert read(chosen) == [{"id": 4.0}, {"id": 5.0}]
+
+
+def test_keys_may_be_texts_and_several_queries_are_partitions(place: str) -> None:
+    orders(place, range(10))
+    source = SqlSource(
+        place,
+        {half: f"SELECT * FROM orders WHERE id % 2 = {n}" for n, half in enumerate("ab")},
+        key="text",
+        batch_rows=2,
+    )
+    assert source.partitions() == ["a", "b"]
+    assert [row["id"] for row in read(source, "text 4", "a")] == [6, 8]
+    check_source(source, n_positions=2)
+
+
+def test_keys_may_be_times(server: str) -> None:
+    begin = datetime.datetime(2024, 1, 1)
+    values = ", ".join(f"('{begin + datetime.timedelta(hours=n)}')" for n in range(5))
+    query(
+        server,
+        "CREATE TABLE visits (at TIMESTAMP)",
+        f"INSERT INTO visits VALUES {values}",
+    )
+    source = SqlSource(server, "visits", key="at", batch_rows=2)
+    assert [row["at"].hour for row in read(source, begin)] == [1, 2, 3, 4]
+    check_source(source)
+    query(server, "DROP TABLE visits")
+
+
+def test_a_table_that_is_followed_gives_what_is_inserted(place: str) -> None:
+    orders(place, [1])
+    reader = SqlSource(place, "orders", key="id", follow_s=0.01).open("rows", None)
+    rows, position = next(item for item in reader if item)
+    assert (rows.num_rows, position) == (1, 1)
+    assert next(reader) is None
+    query(place, "INSERT INTO orders VALUES (7, 'late')")
+    rows, position = next(item for item in reader if item)
+    assert (rows.column("text").to_pylist(), position) == (["late"], 7)
+    reader.close()  # type: ignore[attr-defined]
+
+
+def test_what_cannot_be_read_is_said(place: str) -> None:
+    orders(place, [1, 2, 2, 2])
+    with pytest.raises(SourceError, match=r"3 rows at least have the key 2: read by"):
+        read(SqlSource(place, "orders", key="id", batch_rows=2))
+    with pytest.raises(SourceError, match="nothing"):
+        read(SqlSource(place, "nothing", key="id"))
+    with pytest.raises((ColumnError, SourceError), match="number"):
+        read(SqlSource(place, "orders", key="number"))
+    with pytest.raises(ColumnError, match=r"has no columns \['m'\]; it has \['id', 'text'\]"):
+        read(SqlSource(place, "orders", key="id", schema=pa.schema([("m", pa.int64())])))
+    with pytest.raises(SchemaError, match="do not fit"):
+        read(SqlSource(place, "orders", key="id", schema=pa.schema([("text", pa.int64())])))
+    with pytest.raises(PositionError, match=r"there is no query 'x', but \['rows'\]"):
+        read(SqlSource(place, "orders", key="id"), None, "x")
+    with pytest.raises(UsageError, match="batch_rows is an integer of at least 1; found 0"):
+        SqlSource(place, "orders", key="id", batch_rows=0)
+
+
+def test_what_is_no_database_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"'shop\.db' is no database: give 'sqlite:///FILE'"):
+        Database("shop.db")
+    assert repr(Database("postgresql://me:secret@host/x")) == (
+        "Database('postgresql://me:...@host/x')"
+    )
+    missing = {"adbc_driver_sqlite"}
+    monkeypatch.setattr(
+        "pointstamp.formats.extras.find_spec", lambda name: None if name in missing else name
+    )
+    with pytest.raises(MissingExtraError, match="pip install adbc-driver-sqlite"):
+        Database("sqlite:///shop.db")
+    missing.add("adbc_driver_manager")
+    with pytest.raises(MissingExtraError, match=r"pip install 'pointstamp\[sql\]'"):
+        Database("sqlite:///shop.db")
+
+
+def totals(place: str) -> None:
+    query(place, "CREATE TABLE totals (shop VARCHAR(20), cents INTEGER, share REAL)")
+
+
+def test_a_table_keeps_the_laws_of_a_transactional_sink(place: str) -> None:
+    totals(place)
+    batches: list[Any] = [
+        [("a", 1, 0.5), {"cents": 2, "shop": "b", "share": None}],
+        pa.RecordBatch.from_pydict({"cents": [3, None], "share": [0.25, 1.0], "shop": ["c", "d"]}),
+    ]
+    check_sink(SqlSink(place, "totals"), batches, lambda: query(place, "SELECT * FROM totals"))
+    first = query(place, "SELECT * FROM totals WHERE cents = 3")[0]
+    assert first == ("c", 3, 0.25)
+    assert len(query(place, "SELECT * FROM pointstamp_commits")) == 2  # one of each worker
+
+
+def test_what_does_not_fit_a_table_is_refused(place: str) -> None:
+    totals(place)
+    writer = SqlSink(place, "totals").open(ps.SinkContext())
+    with pytest.raises(SinkError, match=r"a record has the columns \['shop', .*; found \('a', 1\)"):
+        writer.write([("a", 1)])
+    with pytest.raises(SinkError, match="columns"):
+        writer.write(pa.RecordBatch.from_pydict({"shop": ["a"]}))
+    with pytest.raises(SinkError, match="nothing"):
+        SqlSink(place, "nothing").open(ps.SinkContext())
+    with pytest.raises(SinkError, match="nowhere"):
+        SqlSink("sqlite:////nowhere/at/all.db", "totals").open(ps.SinkContext())
+
+
+def test_a_connection_that_commits_by_itself_is_made_one_that_does_not(tmp_path: Path) -> None:
+    file = str(tmp_path / "test.db")
+    totals(f"sqlite:///{file}")
+
+    def connect() -> Any:
+        from adbc_driver_sqlite import dbapi
+
+        return dbapi.connect(file, autocommit=True)
+
+    sink = SqlSink(connect, "totals")
+    writer = sink.open(ps.SinkContext())
+    tokens = []
+    for epoch in (1, 2):
+        writer.write([("a", epoch, 0.0)])
+        tokens.append(writer.prepare(epoch))
+    tokens[1]["batches"].append(pa.RecordBatch.from_pydict({"other": [1]}))
+    with pytest.raises(SinkError):
+        sink.commit(tokens)
+    with sqlite3.connect(file) as database:
+        assert database.execute("SELECT count(*) FROM totals").fetchone() == (0,)
+    database.close()
+    sink.commit(tokens[:1])
+    assert query(f"sqlite:///{file}", "SELECT cents FROM totals") == [(1,)]
+
+
+class LostCommit(SqlSink):
+    """Commits, and has the program end before it comes to know that."""
+
+    n_left = 1
+
+    def commit(self, tokens: Any) -> None:
+        super().commit(tokens)
+        LostCommit.n_left -= 1
+        if LostCommit.n_left == 0:
+            raise OSError("the program ends here")
+
+
+def summed(place: str, sink: type[SqlSink]) -> Callable[[Any], None]:
+    """From a table to another one: the running sums of each key."""
+
+    def halved(batch: Any) -> Any:
+        return [(f"half {n % 2}", n) for n in batch.column("id").to_pylist()]
+
+    def add(key: str, n: int, total: int) -> Any:
+        return total + n, [(key, total + n, 0.0)]
+
+    def flow(scope: Any) -> None:
+        halves = {str(n): f"SELECT * FROM orders WHERE id % 2 = {n}" for n in (0, 1)}
+        rows = scope.source(SqlSource(place, halves, key="id", batch_rows=5))
+        rows.map_batches(halved).state_machine(add, default=0).sink(sink(place, "totals"))
+
+    return flow
+
+
+def test_a_run_that_ends_after_a_commit_goes_on_exactly_once(place: str, tmp_path: Path) -> None:
+    orders(place, range(60))
+    totals(place)
+    LostCommit.n_left = 1
+
+    def run(workers: int) -> None:
+        ps.run(
+            summed(place, LostCommit),
+            workers,
+            threads=True,
+            checkpoint=tmp_path / "checkpoint",
+            epoch_s=0.01,
+        )
+
+    with pytest.raises(WorkerError, match="the program ends here"):
+        run(2)
+    assert query(place, "SELECT * FROM totals")  # some of it is committed
+    run(1)
+    query(place, "INSERT INTO orders VALUES (60, 'late')")
+    run(2)
+    expected, sums = [], [0, 0]
+    for n in range(61):
+        sums[n % 2] += n
+        expected.append((f"half {n % 2}", sums[n % 2]))
+    assert sorted(query(place, "SELECT shop, cents FROM totals")) == sorted(expected)
+
+
+def test_workers_that_are_processes_write_to_one_file(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    orders(place, range(20))
+    totals(place)
+    ps.run(summed(place, SqlSink), 2, checkpoint=tmp_path / "checkpoint", epoch_s=0.01)
+    assert len(query(place, "SELECT * FROM totals")) == 20
+
+
+class FusedSql(SqlSink):
+    """A table that outlives the workers, and crash points around its commits."""
+
+    def __init__(self, fuse: Fuse, place: str) -> None:
+        super().__init__(place, "sums")
+        self._fuse = fuse
+        self._where = place
+        query(place, "CREATE TABLE sums (key TEXT, total INTEGER)")
+
+    def open(self, context: Any) -> Any:
+        self._fuse.burn()
+        writer: Any = super().open(context)
+        prepare = writer.prepare
+
+        def prepare_with_points(epoch: int) -> Any:
+            self._fuse.burn()
+            token = prepare(epoch)
+            self._fuse.burn()
+            return token
+
+        writer.prepare = prepare_with_points
+        return writer
+
+    def commit(self, tokens: Any) -> None:
+        for token in tokens:  # one by one, so that the program can end between two
+            self._fuse.burn()
+            super().commit([token])
+        self._fuse.burn()
+
+    def seen(self) -> Counter[Any]:
+        return Counter(query(self._where, "SELECT key, total FROM sums"))
+
+
+class Forgetful(FusedSql):
+    """Does not look whether an epoch is committed."""
+
+    def _is_committed(self, connection: Any, token: Any) -> bool:
+        super()._is_committed(connection, token)
+        return False
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_flow_that_crashes_anywhere_has_its_rows_exactly_once(seed: int, tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    assert outlived(seed, make_store=lambda fuse: FusedSql(fuse, place)) == expected()
+
+
+def test_rows_that_are_inserted_again_are_found(tmp_path: Path) -> None:
+    for seed in range(12):
+        place = f"sqlite:///{tmp_path / str(seed)}.db"
+        if (
+            outlived(seed, make_store=lambda fuse, place=place: Forgetful(fuse, place))
+            != expected()
+        ):
+            return
+    pytest.fail("no crash was between a commit and the end of its run")
+
+
+def test_a_table_that_is_locked_by_a_writer_is_waited_for(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    orders(place, [1])
+    # By the same copy of SQLite: a process does not see its own locks of files.
+    from adbc_driver_sqlite import dbapi
+
+    with dbapi.connect(str(tmp_path / "test.db"), autocommit=True) as writer:
+
+        def run(statement: str) -> None:
+            with writer.cursor() as cursor:
+                cursor.execute(statement).fetchall()
+
+        run("BEGIN EXCLUSIVE")
+        run("INSERT INTO orders VALUES (2, 'late')")
+        commit = threading.Timer(0.3, run, ["COMMIT"])
+        commit.start()
+        found = read(SqlSource(place, "orders", key="id"))
+        commit.join()
+    assert [row["id"] for row in found] == [1, 2]
