@@ -79,7 +79,7 @@ def running(program: str, folder: Path, **environment: str) -> Iterator[Running]
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        limit = threading.Timer(2 * PATIENCE_S, process.kill)
+        limit = threading.Timer(4 * PATIENCE_S, process.kill)
         limit.start()
         try:
             yield _said(process)

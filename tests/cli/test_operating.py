@@ -71,6 +71,38 @@ def test_what_is_no_place_for_metrics_is_refused(tmp_path: Path, place: str) -> 
     assert place in ran.stderr
 
 
+TRACED = """
+import atexit
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+spans = InMemorySpanExporter()
+trace.set_tracer_provider(TracerProvider())
+trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(spans))
+atexit.register(lambda: print(sorted(each.name for each in spans.get_finished_spans())))
+
+def main(worker):
+    with worker.dataflow("traced") as scope:
+        input, stream = scope.new_input()
+        stream.probe()
+    input.send(1)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--telemetry"]])
+def test_telemetry_goes_to_the_providers_that_a_program_sets(
+    tmp_path: Path, options: list[str]
+) -> None:
+    program = tmp_path / "traced.py"
+    program.write_text(TRACED)
+    words = [sys.executable, "-m", "pointstamp.cli", "run", f"{program}:main", *options]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    wanted = ["pointstamp.epoch", "pointstamp.epoch.worker"] if options else []
+    assert ran.stdout == f"{wanted}\n"
+
+
 def test_how_far_a_run_is_can_be_shown(tmp_path: Path) -> None:
     (tmp_path / "gate").touch()
     words = command(tmp_path, "--progress-bar", "--workers", "2")

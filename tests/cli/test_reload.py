@@ -104,6 +104,7 @@ def test_a_program_that_has_ended_or_failed_waits_for_a_change(tmp_path: Path) -
         assert program.process.wait(LIMIT_S) == 143
 
 
+@pytest.mark.new_interpreters  # whose processes are looked at
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: it has processes end so")
 def test_nothing_is_left_of_a_command_that_is_killed(tmp_path: Path) -> None:
     write(tmp_path, 1)
