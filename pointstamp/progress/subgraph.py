@@ -626,7 +626,7 @@ class Subgraph(ActivatedScope):
             self._share_updates(self._held_back.drain())
 
     def _holds_back(self) -> bool:
-        """Whether there are changes that the peers have not heard of."""
+        """Whether there are changes that were not sent to the peers."""
         return self.peers > 1 and not self._held_back.is_empty()
 
     def _is_needed(self, location: int, time: Any, change: int) -> bool:
