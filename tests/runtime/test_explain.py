@@ -97,8 +97,9 @@ def test_records_that_an_operator_leaves_in_its_queue_are_named() -> None:
         worker.step()
         (holder,) = probe.explain(0)
         is_open.append(True)
-        for operator in worker._subgraphs[0].children:
-            operator.changed()
+        subgraph = worker._subgraphs[0]
+        for child in range(1, 1 + len(subgraph.children)):
+            subgraph.activate(child)
         return [holder.what, holder.operator, holder.port, holder.count, holder.is_here]
 
     assert ps.execute(main) == [[HolderKind.RECORDS, "'Lazy' [2]", 0, 2, True]]
