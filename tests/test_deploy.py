@@ -148,6 +148,7 @@ def test_the_service_without_spark_runs_and_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.new_interpreters  # as it is started elsewhere
 @pytest.mark.xdist_group("own spark")
 def test_the_service_on_spark_runs_and_goes_on(tmp_path: Path) -> None:
     check_service("sales_on_spark.py", tmp_path, POINTSTAMP_WORKERS="1")
