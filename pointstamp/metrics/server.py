@@ -25,7 +25,7 @@ from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
 from pointstamp.metrics.endpoint import MetricsEndpoint
 from pointstamp.metrics.families import ProgramFamilies
-from pointstamp.metrics.program import MeteredProgram, ProgramSample, ProgramState
+from pointstamp.metrics.program import MeteredProgram, ProgramSample, ProgramState, SampledProgram
 from pointstamp.metrics.worker_meter import Metered
 
 LOGGER = logging.getLogger("pointstamp.metrics")
@@ -47,7 +47,7 @@ class MetricsServer:
     ----------
     endpoint : MetricsEndpoint
         Where.
-    program : MeteredProgram
+    program : SampledProgram
         Of what.
 
     Raises
@@ -56,7 +56,7 @@ class MetricsServer:
         If it cannot listen there.
     """
 
-    def __init__(self, endpoint: MetricsEndpoint, program: MeteredProgram) -> None:
+    def __init__(self, endpoint: MetricsEndpoint, program: SampledProgram) -> None:
         try:
             self._server = _HttpServer(endpoint, program)
         except OSError as error:
@@ -114,7 +114,7 @@ class _HttpServer(ThreadingHTTPServer):
     block_on_close = True
     allow_reuse_address = True
 
-    def __init__(self, endpoint: MetricsEndpoint, program: MeteredProgram) -> None:
+    def __init__(self, endpoint: MetricsEndpoint, program: SampledProgram) -> None:
         if ":" in endpoint.host:
             self.address_family = socket.AF_INET6
         self.program = program
