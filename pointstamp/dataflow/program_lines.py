@@ -6,10 +6,12 @@ that programs that nothing watches are built without.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeVar, TypeVarTuple
 
 W = TypeVar("W")
@@ -17,7 +19,7 @@ W = TypeVar("W")
 Result = TypeVar("Result")
 Args = TypeVarTuple("Args")
 
-PACKAGE = str(Path(__file__).resolve().parents[1])
+PACKAGE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 """What is in there is no code of the program."""
 
 Lines = dict[tuple[int, int], str]
@@ -41,10 +43,18 @@ def line_of_program() -> str:
     >>> line_of_program().rpartition(":")[2].isdecimal()
     True
     """
-    frame = sys._getframe(1)
+    frame = frame_of_program(sys._getframe(1))
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def frame_of_program(frame: FrameType) -> FrameType:
+    """The first of a frame and its callers that is of code that is not the package's.
+
+    The last of them, if all are the package's.
+    """
     while frame.f_back is not None and is_own(frame.f_code.co_filename):
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return frame
 
 
 def is_own(file: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from pointstamp.metrics.sample_requests import collect
 from pointstamp.metrics.samples import ProcessSample, WorkerSample
@@ -59,6 +60,13 @@ class ProgramSample:
             and len(workers) == self.n_workers
             and all(each.is_ready for each in workers)
         )
+
+
+class SampledProgram(Protocol):
+    """What an endpoint serves."""
+
+    def sample(self, timeout_s: float) -> ProgramSample:
+        """What its workers have counted, as far as they answer in time."""
 
 
 @dataclass(frozen=True)

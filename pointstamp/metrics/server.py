@@ -22,7 +22,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from pointstamp import __version__
 from pointstamp.errors import UsageError
 from pointstamp.metrics.endpoint import MetricsEndpoint
-from pointstamp.metrics.program import MeteredProgram, ProgramSample
+from pointstamp.metrics.program import ProgramSample, SampledProgram
 from pointstamp.metrics.prometheus_text import PrometheusSample
 
 LOGGER = logging.getLogger("pointstamp.metrics")
@@ -44,7 +44,7 @@ class MetricsServer:
     ----------
     endpoint : MetricsEndpoint
         Where.
-    program : MeteredProgram
+    program : SampledProgram
         Of what.
 
     Raises
@@ -53,7 +53,7 @@ class MetricsServer:
         If it cannot listen there.
     """
 
-    def __init__(self, endpoint: MetricsEndpoint, program: MeteredProgram) -> None:
+    def __init__(self, endpoint: MetricsEndpoint, program: SampledProgram) -> None:
         try:
             self._server = _HttpServer(endpoint, program)
         except OSError as error:
@@ -95,7 +95,7 @@ class _HttpServer(ThreadingHTTPServer):
     block_on_close = True
     allow_reuse_address = True
 
-    def __init__(self, endpoint: MetricsEndpoint, program: MeteredProgram) -> None:
+    def __init__(self, endpoint: MetricsEndpoint, program: SampledProgram) -> None:
         if ":" in endpoint.host:
             self.address_family = socket.AF_INET6
         self.program = program

@@ -5,6 +5,8 @@ report it to the driver, too (`failures`), so actions of this very DataFrame rai
 `pointstamp.execute` does. What is made of the DataFrame by Spark is Spark's, and its actions raise
 what Spark raises.
 
+In the UI they have the line of the program that calls them (`call_sites`).
+
 When an action fails, as one that is cancelled does, workers that still run are ended (`given_up`).
 
 Before the first of them in a session the Python of the executors is compared with ours.
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import PointstampError
 from pointstamp.spark import driver_control
+from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.failures import cancelled
 from pointstamp.spark.given_up import ACTION
 from pointstamp.spark.installation import check_executors
@@ -65,9 +68,10 @@ def _explaining(
 
     @wraps(action)
     def call(*args: Any, **kwargs: Any) -> Any:
-        check_executors(spark)
-        with _described(spark, description), explained_by(config), _named(spark, config):
-            return action(*args, **kwargs)
+        with called_at(spark, call_site(action.__name__)):
+            check_executors(spark)
+            with _described(spark, description), explained_by(config), _named(spark, config):
+                return action(*args, **kwargs)
 
     return call
 

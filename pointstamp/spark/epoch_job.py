@@ -36,6 +36,7 @@ from pointstamp.service.epoch_run import (
 from pointstamp.service.feed_columns import feed_rows, feed_schema
 from pointstamp.service.spec import service_spec
 from pointstamp.spark import packed_batches
+from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.driver_control import worker_config
 from pointstamp.spark.failures import error_of, remember
 from pointstamp.spark.feed_forms import (
@@ -92,7 +93,8 @@ class EpochJob:
         frame = frame.mapInArrow(task, "part string", barrier=True)
         remember(frame, control)
         try:
-            rows = frame.collect()
+            with called_at(self._spark, call_site("maintain")):
+                rows = frame.collect()
         except Exception as error:
             raise error_of(error, frame) from error
         parts = [EpochPart.from_json(json.loads(row.part)) for row in rows]

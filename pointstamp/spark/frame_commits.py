@@ -32,6 +32,7 @@ from pointstamp.errors import (
 )
 from pointstamp.service import protocol
 from pointstamp.service.protocol import TICK_S, StagingHandle, decode, encode
+from pointstamp.spark.call_sites import CallSite, call_site, called_at
 from pointstamp.spark.feed_forms import ChangesOfRows, FeedForm
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ class FrameCommits:
         form.check(frame.schema, self._schema, self._where)
         if max_staged_bytes is not None:
             self.feeds.await_room(max_staged_bytes, timeout_s)
+        with called_at(self._side.spark, call_site("load")):
+            return self._loaded(frame, form, once)
+
+    def _loaded(self, frame: DataFrame, form: FeedForm, once: str | None) -> int:
         if once is None:
             return self._commit(frame, form, self._where, uuid.uuid4().hex)
         name, ask = f"load {self.name}: {once}", self.feeds.service.ask
@@ -101,7 +106,7 @@ class FrameCommits:
         form.check(stream.schema, self._schema, self._where)
         place = self.name if name is None else f"{self.name}, {name}"
         folder = self._side.query_folder("in", place, f"{self._where}: follow()")
-        followed = _Followed(self, form, timeout_s)
+        followed = _Followed(self, form, timeout_s, call_site("follow"))
         writer = stream.writeStream.foreachBatch(followed.commit_batch)
         writer = writer.trigger(**trigger) if trigger else writer
         followed.query = query = self._side.start(writer, folder, self._where)
@@ -166,12 +171,15 @@ class FrameCommits:
 class _Followed:
     """What a query calls with each of its batches, on the driver."""
 
-    def __init__(self, commits: FrameCommits, form: FeedForm, timeout_s: float) -> None:
+    def __init__(
+        self, commits: FrameCommits, form: FeedForm, timeout_s: float, asked_at: CallSite
+    ) -> None:
         self.query: StreamingQuery | None = None
         """Once it has started; its first batch may come before."""
         self._commits = commits
         self._form = form
         self._timeout_s = timeout_s
+        self._asked_at = asked_at
 
     def commit_batch(self, frame: DataFrame, batch: int) -> None:
         """Commit it, and wait until its epoch is complete, so that no more is sent than is done."""
@@ -182,7 +190,8 @@ class _Followed:
                 "PySpark's threads have to be those of Java (PYSPARK_PIN_THREAD, which is so "
                 "unless it is set to false)"
             )
-        epoch = self._commits.commit_batch(frame, self._form, query, batch)
+        with called_at(frame.sparkSession, self._asked_at):
+            epoch = self._commits.commit_batch(frame, self._form, query, batch)
         until = monotonic() + self._timeout_s
         while not (self._commits.is_complete(epoch) or self._is_over):
             if monotonic() > until:

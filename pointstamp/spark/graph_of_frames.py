@@ -9,6 +9,7 @@ asked for (`count`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from pointstamp.graph.tables.searches import GraphSearches, all_columns
 from pointstamp.graph.tables.vertex_ids import array_of_ids
 from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
+from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.column_trees import aggregate_tree, is_column, tree_of
 from pointstamp.spark.known_schemas import known
 from pointstamp.spark.merging import column_of
@@ -304,6 +306,10 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         GraphError
             If an id is null or repeats, or an end of an edge is no vertex.
         """
+        with self._called("validate"):
+            self._check_ids()
+
+    def _check_ids(self) -> None:
         ids = self._vertices.select(ID)
         repeated = ids.groupBy(ID).count().filter(f"count > 1 or {ID} is null").take(1)
         if repeated:
@@ -389,11 +395,14 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     def _counted(self, searches: list[ElementSearch]) -> int:
         flow = CountFlow(searches)
         counts = self._run("count of matches in a graph", flow, self._edges, "count long")
-        return sum(row[0] for row in counts.collect())
+        with self._called("count"):
+            return sum(row[0] for row in counts.collect())
 
     def _path_length(self, ends: PathEnds) -> int:
         what = "length of paths in a graph"
-        found = self._run(what, LengthFlow(ends), self._edges, "length long").collect()
+        lengths = self._run(what, LengthFlow(ends), self._edges, "length long")
+        with self._called("bfs"):
+            found = lengths.collect()
         return int(found[0][0]) if found else -1
 
     def _beside(self, frame: DataFrame, name: str, other: str) -> DataFrame:
@@ -405,6 +414,10 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         kind = types.ArrayType(self._vertices.schema[ID].dataType)
         schema = types.StructType([types.StructField(name, kind)])
         return self._run(f"{name} of a graph", ListFlow(task), self._edges, schema)
+
+    def _called(self, method: str) -> AbstractContextManager[None]:
+        """Have Spark show the jobs inside as asked for where the program calls a method."""
+        return called_at(self._vertices.sparkSession, call_site(method))
 
     def _run(self, what: str, flow: Any, edges: DataFrame, schema: str | StructType) -> DataFrame:
         def build(scope: Any, vertices: Any, edges: Any) -> Any:

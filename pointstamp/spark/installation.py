@@ -31,6 +31,7 @@ from weakref import WeakSet
 
 from pointstamp import compiled
 from pointstamp.errors import SparkSetupError
+from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.session import context_of, reason
 
 if TYPE_CHECKING:
@@ -113,6 +114,11 @@ def install_on_executors(spark: SparkSession) -> bool:
         pointstamp.spark.install_on_executors(spark)
         pointstamp.spark.run(triangles, {"edges": edges}, "a long, b long, c long", workers=8)
     """
+    with called_at(spark, call_site("install_on_executors")):
+        return _installed(spark)
+
+
+def _installed(spark: SparkSession) -> bool:
     mine = examined_here()
     found = _ask(spark)
     check_libraries(found)

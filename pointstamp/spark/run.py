@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pointstamp.communication.control import WorkerConfig
     from pointstamp.communication.tls import Certificates
     from pointstamp.dataflow.logging_protocol import LoggerFactory
+    from pointstamp.metrics.endpoint import MetricsEndpoint
 
 LOGGER = logging.getLogger("pointstamp.spark")
 
@@ -76,6 +77,7 @@ def run(
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
     check: bool = True,
+    metrics: int | str | MetricsEndpoint | None = None,
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
 
@@ -132,6 +134,10 @@ def run(
     check : bool
         Whether this call builds the dataflow once, as worker 0, on the machine that it is called
         on. No operator runs. Leave it out for a `build` that needs what only the executors have.
+    metrics : int, str or MetricsEndpoint, optional
+        Have the driver serve metrics for Prometheus at `/metrics` of this port, as for
+        `pointstamp.execute`, from this call until the program ends: those of the workers that are
+        there, so of the run that computes. Runs that are given the same port share it.
 
     Returns
     -------
@@ -152,7 +158,9 @@ def run(
     UsageError
         For an input that is no DataFrame, another word than those for `progress` or
         `connections`, a folder with something else than a log, or a fused run of several inputs,
-        or with another number of workers than partitions.
+        or with another number of workers than partitions; where metrics cannot be served.
+    MissingExtraError
+        If metrics are asked for, and prometheus_client is not installed.
 
     An action on the DataFrame itself (collect, show, count, toArrow and the like) raises a
     WorkerError where a worker failed: with the worker, the operator, the time and what it raised
@@ -207,6 +215,13 @@ def run(
         schema = _checked(build, inputs, schema, workers, by_name=by_name)
     elif schema is None:
         raise BuildError("schema= has to be given where check=False")
+    control = worker_config(spark, certificates)
+    counted = log
+    if metrics is not None:
+        # Not above: few runs have metrics, and others need nothing that they are made of.
+        from pointstamp.spark.driver_metrics import metered_on_driver
+
+        counted = metered_on_driver(metrics, control, workers, log)
     if log is not None:
         log.prepare()
 
@@ -216,7 +231,6 @@ def run(
     # Spark reads a text that is not simple here; nothing runs.
     struct = struct_of(schema)
     arrow_schema = to_arrow_schema(struct, timezone="UTC")
-    control = worker_config(spark, certificates)
     plural = "" if workers == 1 else "s"
     description = f"pointstamp: {_title(build)}, {workers} worker{plural}"
     job = Job(
@@ -227,7 +241,7 @@ def run(
         new_secret(),
         control,
         eager,
-        log,
+        counted,
         fused,
         certificates,
         accumulate,

@@ -138,6 +138,7 @@ def serve(
     from pointstamp.service.service_metrics import ServiceMetrics
     from pointstamp.service.spec import FlightConfig, service_spec
     from pointstamp.service.supervisor import Supervisor
+    from pointstamp.spark.call_sites import call_site
     from pointstamp.spark.collection_outputs import SparkOutput
     from pointstamp.spark.collection_service import SparkSide
     from pointstamp.spark.feeds import SparkFeed, SparkUpsertFeed
@@ -165,10 +166,11 @@ def serve(
     # Behind all checks: it listens from here on.
     endpoint = ServiceMetrics(metrics, workers, telemetry, name)
     spec = endpoint.count(spec)
+    asked_at = call_site("serve")
 
     def make_pool(former: Sequence[WorkerHandle]) -> SparkWorkerPool:
         config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
-        return SparkWorkerPool(spark, spec, workers, config, flight.at_ports_of(former))
+        return SparkWorkerPool(spark, spec, workers, config, flight.at_ports_of(former), asked_at)
 
     supervisor = Supervisor(make_pool, None if place is None else restart)
     registration = Registration(spark, supervisor, spec, name, flight)

@@ -11,6 +11,7 @@ from pointstamp.service.protocol import StagingHandle, decode, token_of
 from pointstamp.service.supervisor import CAUSE_S
 from pointstamp.service.worker_pools import WorkerPool
 from pointstamp.spark.access import RESTART_S, Access, check_columns, staging
+from pointstamp.spark.call_sites import CallSite, call_site, called_at
 from pointstamp.spark.driver_control import LOOPBACK, control_of, worker_config
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.run import LACKING
@@ -42,9 +43,11 @@ class SparkWorkerPool(WorkerPool):
         workers: int,
         config: CheckpointConfig | None,
         flight: FlightConfig,
+        asked_at: CallSite,
     ) -> None:
         super().__init__(spec, workers, config, flight)
         self._spark = spark
+        self._asked_at = asked_at
         self._jobs = JobName(spark, "a service of pointstamp")
 
     def join(self, timeout_s: float) -> bool:
@@ -68,7 +71,8 @@ class SparkWorkerPool(WorkerPool):
                 self._jobs.give()
                 # One partition for each task, and nothing in it that matters.
                 rows = self._spark.range(0, self._n_workers, 1, self._n_workers)
-                rows.mapInArrow(task, "worker long", barrier=True).collect()
+                with called_at(self._spark, self._asked_at):
+                    rows.mapInArrow(task, "worker long", barrier=True).collect()
             except Exception as cause:
                 # What the workers report is better than what Spark says, but may come later.
                 if self.termination.wait(REPORT_S):
@@ -149,7 +153,9 @@ class Registration:
             frame = data.mapInArrow(staging(self._access, input, epoch), "handle string")
             return list(frame.collect())
 
-        return [decode(StagingHandle, row.handle) for row in self.repeated(job)]
+        with called_at(self._spark, call_site("send")):
+            rows = self.repeated(job)
+        return [decode(StagingHandle, row.handle) for row in rows]
 
     def repeated(self, job: Callable[[], Answer]) -> Answer:
         """What a job gives whose tasks come to the workers; again, where one of these was lost."""

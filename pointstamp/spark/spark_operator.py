@@ -29,6 +29,7 @@ from pointstamp.dataflow.stash import Stash
 from pointstamp.errors import ContainerError, OperatorError, UsageError
 from pointstamp.operators.stream import Stream
 from pointstamp.progress.operate import Interest
+from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.session import is_active, session
 
@@ -190,6 +191,7 @@ class _Jobs:
         self._is_ours = not is_active()
         self._session: SparkSession = session()
         self._name = JobName(self._session, "an operator of pointstamp")
+        self._asked_at = call_site(name)
         self._asked: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
         self._is_closed = False
         self._thread = threading.Thread(target=self._work, name=f"pointstamp-{name}", daemon=True)
@@ -241,5 +243,6 @@ class _Jobs:
                 f"the function of a Spark job gives a DataFrame; {self._function!r} gave "
                 f"{result!r} ({type(result).__name__})"
             )
-        answer: pa.Table = result.toArrow()
+        with called_at(self._session, self._asked_at):
+            answer: pa.Table = result.toArrow()
         return answer.to_batches()

@@ -260,6 +260,8 @@ def run(
         worker = stack.enter_context(
             closing(Worker(communicator, eager=job.eager, accumulate=job.accumulate, log=log))
         )
+        if log is not None:
+            log.watch(worker)
         if memory is not None:
             worker.environment.limit_memory(memory)
         stack.enter_context(registered(worker))

@@ -21,6 +21,10 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 LIMIT_S = 60.0
 
+BOX = """selector => { const box = document.querySelector(selector).getBoundingClientRect();
+return [box.left + scrollX, box.top + scrollY, box.right + scrollX, box.bottom + scrollY]; }"""
+"""Where the first element of a selector is: left, top, right and bottom."""
+
 needs_browser = pytest.mark.skipif(
     CHROMIUM is None, reason=f"needs a browser to show the page: none of {', '.join(NAMES)} is here"
 )
@@ -112,9 +116,17 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def picture(self, path: Path) -> None:
-        """Write what is seen as PNG."""
-        path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))
+    def picture(self, path: Path, *selectors: str) -> None:
+        """Write what is seen as PNG; or only the part with the first elements of some selectors."""
+        shown = {}
+        if selectors:
+            boxes = [self.value(f"({BOX})({json.dumps(selector)})") for selector in selectors]
+            left, top, right, bottom = zip(*boxes, strict=True)
+            x, y = min(left), min(top)
+            size = {"width": max(right) - x, "height": max(bottom) - y}
+            shown["clip"] = {"x": x, "y": y, **size, "scale": 1}
+        answer = self._call("Page.captureScreenshot", captureBeyondViewport=True, **shown)
+        path.write_bytes(base64.b64decode(answer["data"]))
 
     def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
         self._number += 1
