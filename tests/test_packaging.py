@@ -17,6 +17,8 @@ import pytest
 
 from pointstamp import build_info
 
+pytestmark = pytest.mark.new_interpreters
+
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ("pointstamp", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 
@@ -28,8 +30,6 @@ ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 
 PROGRAM = """
 import pointstamp as ps
-
-pytestmark = pytest.mark.new_interpreters
 
 def main(worker, upto):
     seen = []
