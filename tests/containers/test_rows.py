@@ -22,13 +22,15 @@ from pointstamp.containers import kind_of
         max_size=16,
     )
 )
-def test_the_size_of_rows_is_that_of_their_objects_one_level_deep(rows):
+def test_the_size_of_rows_is_that_of_four_or_more_of_them_one_level_deep(rows):
     expected = 0
-    for row in rows:
+    sampled = rows[:: max(1, len(rows) // 4)]
+    for row in sampled:
         expected += sys.getsizeof(row)
         if isinstance(row, tuple | list | dict):
             expected += sum(map(sys.getsizeof, row.values() if isinstance(row, dict) else row))
-    assert kind_of(rows).n_bytes(rows) == len(rows) * (8 + expected // len(rows))
+    assert len(sampled) >= min(4, len(rows))
+    assert kind_of(rows).n_bytes(rows) == len(rows) * (8 + expected // len(sampled))
 
 
 def test_a_huge_integer_is_counted_as_such():
