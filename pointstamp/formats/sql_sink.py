@@ -19,6 +19,7 @@ import pyarrow as pa
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import SinkError
 from pointstamp.formats.databases import Connect, Database, is_sqlite, quoted
+from pointstamp.formats.sink_claims import claim
 from pointstamp.formats.sink_columns import columns_of, values_of
 
 Token = dict[str, Any]
@@ -48,7 +49,8 @@ class SqlSink:
     Raises
     ------
     SinkError
-        If a record does not fit the table; if the database refuses.
+        If a record does not fit the table; if the database refuses; if another sink of the run
+        has this name.
 
     Notes
     -----
@@ -98,7 +100,15 @@ class SqlSink:
                 self._table, db_schema_filter=self._schema_name or None
             )
             has_types = not is_sqlite(connection)
-        return SqlSinkWriter(repr(self), context.index, context.run, schema, has_types)
+        writer = SqlSinkWriter(repr(self), context.index, context.run, schema, has_types)
+        claim(
+            writer,
+            context,
+            ("rows", self._database.place, self._commits, self._name),
+            f"{self}: two sinks of this run have the name {self._name!r}, by which the database "
+            "knows what is committed: give each its own (name=)",
+        )
+        return writer
 
     def commit(self, tokens: Sequence[Token]) -> None:
         """Insert what is prepared, unless it is there; see `TransactionalSink`."""

@@ -222,6 +222,39 @@ def test_what_does_not_fit_a_table_is_refused(place: str) -> None:
         SqlSink("sqlite:////nowhere/at/all.db", "totals").open(ps.SinkContext())
 
 
+def test_two_sinks_of_one_name_are_refused(place: str) -> None:
+    # The second one would find its epochs committed, and its rows would be lost.
+    totals(place)
+
+    def flow_of(*names: str | None) -> Callable[[Any], None]:
+        def flow(scope: Any) -> None:
+            for n, name in enumerate(names):
+                rows = scope.source(Once([(f"shop {n}", n, 0.5)]))
+                rows.sink(SqlSink(place, "totals", name=name))
+
+        return flow
+
+    with pytest.raises(WorkerError, match="two sinks of this run have the name 'totals'"):
+        ps.run(flow_of(None, None), threads=True)
+    assert query(place, "SELECT * FROM totals") == []
+    ps.run(flow_of(None, "other"), threads=True)
+    assert len(query(place, "SELECT * FROM totals")) == 2
+
+
+class Once:
+    """A source of some records."""
+
+    def __init__(self, records: list[Any]) -> None:
+        self.records = records
+
+    def partitions(self) -> list[str]:
+        return ["all"]
+
+    def open(self, partition: str, position: int | None) -> Iterator[tuple[list[Any], int]]:
+        if position is None:
+            yield self.records, 1
+
+
 def test_a_connection_that_commits_by_itself_is_made_one_that_does_not(tmp_path: Path) -> None:
     file = str(tmp_path / "test.db")
     totals(f"sqlite:///{file}")
