@@ -192,7 +192,16 @@ class SqlSinkWriter:
 
     def write(self, batch: Any) -> None:
         """Take a batch, of any container with columns, or of records."""
-        self._batches.append(self._columns(batch))
+        columns = self._columns(batch)
+        if not self._has_types:
+            # Here, as what is refused when the snapshot counts is so each time a program begins.
+            for field in columns.schema:
+                if _sqlite_refuses(field.type):
+                    raise SinkError(
+                        f"{self._sink}: column {field.name!r} is of type {field.type}, which the "
+                        "driver of SQLite does not take: make it a number or a text before"
+                    )
+        self._batches.append(columns)
 
     def prepare(self, epoch: int) -> Token | None:
         """All rows of the epoch are the token; see `TransactionalWriter`."""
@@ -223,6 +232,24 @@ class SqlSinkWriter:
                 f"{self._sink}: the table has the columns {names}; found {columns.schema.names}"
             )
         return columns.select(names)
+
+
+def _sqlite_refuses(kind: pa.DataType) -> bool:
+    """Whether the driver of SQLite takes no column of a type.
+
+    >>> _sqlite_refuses(pa.decimal128(5, 2)), _sqlite_refuses(pa.timestamp("us"))
+    (True, False)
+    """
+    of = pa.types
+    if of.is_dictionary(kind):
+        return not (of.is_string(kind.value_type) or of.is_large_string(kind.value_type))
+    return bool(
+        of.is_decimal(kind)
+        or of.is_time(kind)
+        or of.is_duration(kind)
+        or of.is_date64(kind)
+        or of.is_nested(kind)
+    )
 
 
 def _execute(connection: Any, statement: str, values: tuple[Any, ...] | None = None) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import sqlite3
 import threading
 from collections import Counter
@@ -220,6 +221,29 @@ def test_what_does_not_fit_a_table_is_refused(place: str) -> None:
         SqlSink(place, "nothing").open(ps.SinkContext())
     with pytest.raises(SinkError, match="nowhere"):
         SqlSink("sqlite:////nowhere/at/all.db", "totals").open(ps.SinkContext())
+
+
+@pytest.mark.parametrize(
+    "value", [decimal.Decimal("1.5"), datetime.time(1), datetime.timedelta(1), [1], {"a": 1}]
+)
+def test_what_sqlite_does_not_take_is_refused_before_a_snapshot_has_it(
+    value: Any, tmp_path: Path
+) -> None:
+    # A snapshot that has it would be refused by the database each time a program begins with it.
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    query(place, "CREATE TABLE totals (shop TEXT, cents)")
+
+    def flow_of(value: Any) -> Callable[[Any], None]:
+        def flow(scope: Any) -> None:
+            scope.source(Once([("a", value)])).sink(SqlSink(place, "totals"))
+
+        return flow
+
+    checkpoint = tmp_path / "checkpoint"
+    with pytest.raises(WorkerError, match=r"column 'cents' is of type .* SQLite does not take"):
+        ps.run(flow_of(value), threads=True, checkpoint=checkpoint)
+    ps.run(flow_of(7), threads=True, checkpoint=checkpoint)
+    assert query(place, "SELECT * FROM totals") == [("a", 7)]
 
 
 def test_two_sinks_of_one_name_are_refused(place: str) -> None:
