@@ -48,7 +48,7 @@ class Database:
 
     def __init__(self, place: str | Connect) -> None:
         require_extra("adbc_driver_manager", "sql", "databases are read by adbc-driver-manager")
-        self._place = place
+        self.place = place
         if callable(place):
             return
         driver = _DRIVERS.get(str(place).partition("://")[0])
@@ -85,14 +85,14 @@ class Database:
                 connection.close()
 
     def _connected(self) -> Any:
-        if callable(self._place):
-            return self._place()
-        scheme, _, rest = self._place.partition("://")
+        if callable(self.place):
+            return self.place()
+        scheme, _, rest = self.place.partition("://")
         module = import_module(f"{_DRIVERS[scheme]}.dbapi")
-        return module.connect(rest.removeprefix("/") if scheme == "sqlite" else self._place)
+        return module.connect(rest.removeprefix("/") if scheme == "sqlite" else self.place)
 
     def __repr__(self) -> str:
-        shown = self._place
+        shown = self.place
         if isinstance(shown, str):
             shown = re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:...@", shown)  # without the password
         return f"Database({shown!r})"

@@ -22,6 +22,7 @@ from pyarrow import fs
 
 from pointstamp.errors import CheckpointWarning, FileFormatError, SinkError
 from pointstamp.formats.record_files import filesystem_of
+from pointstamp.formats.sink_claims import claim
 from pointstamp.formats.sink_columns import columns_of
 
 STAGED = ".staged"
@@ -100,7 +101,14 @@ class FileSink:
             self._check_empty()
         with self._refusing("make the folder"):
             self.filesystem.create_dir(self.at(STAGED), recursive=True)
-        return FileSinkWriter(self, context.index, context.run)
+        writer = FileSinkWriter(self, context.index, context.run)
+        claim(
+            writer,
+            context,
+            ("files", self._place),
+            f"{self._place}: two sinks of this run write to this folder: give each its own",
+        )
+        return writer
 
     def commit(self, tokens: Sequence[Token]) -> None:
         """Rename what is prepared; see `TransactionalSink`."""

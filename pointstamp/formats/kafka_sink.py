@@ -25,6 +25,7 @@ from pointstamp.containers.registry import kind_of
 from pointstamp.errors import SinkError
 from pointstamp.formats.extras import require_extra
 from pointstamp.formats.kafka_source import client_config
+from pointstamp.formats.sink_claims import claim
 
 TIMEOUT_S = 60.0
 """How long Kafka may take to begin or to commit a transaction, or to read the commits."""
@@ -64,7 +65,7 @@ class KafkaSink:
     ------
     SinkError
         If a record is none of these; if Kafka does not take one; if another program has begun
-        to write under this name.
+        to write under this name, or another sink of the run has it.
     MissingExtraError
         If confluent-kafka is not installed.
 
@@ -102,7 +103,15 @@ class KafkaSink:
 
     def open(self, context: Any) -> KafkaSinkWriter:
         """The writer of a worker; see `Sink`."""
-        return KafkaSinkWriter(self, context.index, context.run)
+        writer = KafkaSinkWriter(self, context.index, context.run)
+        claim(
+            writer,
+            context,
+            ("messages", self._servers, self._commits, self._name),
+            f"{self}: two sinks of this run have this name, by which Kafka knows what is "
+            "committed: give each its own",
+        )
+        return writer
 
     def commit(self, tokens: Sequence[Token]) -> None:
         """Write what is prepared, unless it was written; see `TransactionalSink`."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import SinkError
 from pointstamp.formats.databases import Connect, Database, is_sqlite, quoted
+from pointstamp.formats.sink_claims import claim
 from pointstamp.formats.sink_columns import columns_of, values_of
 
 Token = dict[str, Any]
@@ -48,7 +49,8 @@ class SqlSink:
     Raises
     ------
     SinkError
-        If a record does not fit the table; if the database refuses.
+        If a record does not fit the table; if the database refuses; if another sink of the run
+        has this name.
 
     Notes
     -----
@@ -98,7 +100,15 @@ class SqlSink:
                 self._table, db_schema_filter=self._schema_name or None
             )
             has_types = not is_sqlite(connection)
-        return SqlSinkWriter(repr(self), context.index, context.run, schema, has_types)
+        writer = SqlSinkWriter(repr(self), context.index, context.run, schema, has_types)
+        claim(
+            writer,
+            context,
+            ("rows", self._database.place, self._commits, self._name),
+            f"{self}: two sinks of this run have the name {self._name!r}, by which the database "
+            "knows what is committed: give each its own (name=)",
+        )
+        return writer
 
     def commit(self, tokens: Sequence[Token]) -> None:
         """Insert what is prepared, unless it is there; see `TransactionalSink`."""
@@ -182,7 +192,16 @@ class SqlSinkWriter:
 
     def write(self, batch: Any) -> None:
         """Take a batch, of any container with columns, or of records."""
-        self._batches.append(self._columns(batch))
+        columns = self._columns(batch)
+        if not self._has_types:
+            # Here, as what is refused when the snapshot counts is so each time a program begins.
+            for field in columns.schema:
+                if _sqlite_refuses(field.type):
+                    raise SinkError(
+                        f"{self._sink}: column {field.name!r} is of type {field.type}, which the "
+                        "driver of SQLite does not take: make it a number or a text before"
+                    )
+        self._batches.append(columns)
 
     def prepare(self, epoch: int) -> Token | None:
         """All rows of the epoch are the token; see `TransactionalWriter`."""
@@ -213,6 +232,24 @@ class SqlSinkWriter:
                 f"{self._sink}: the table has the columns {names}; found {columns.schema.names}"
             )
         return columns.select(names)
+
+
+def _sqlite_refuses(kind: pa.DataType) -> bool:
+    """Whether the driver of SQLite takes no column of a type.
+
+    >>> _sqlite_refuses(pa.decimal128(5, 2)), _sqlite_refuses(pa.timestamp("us"))
+    (True, False)
+    """
+    of = pa.types
+    if of.is_dictionary(kind):
+        return not (of.is_string(kind.value_type) or of.is_large_string(kind.value_type))
+    return bool(
+        of.is_decimal(kind)
+        or of.is_time(kind)
+        or of.is_duration(kind)
+        or of.is_date64(kind)
+        or of.is_nested(kind)
+    )
 
 
 def _execute(connection: Any, statement: str, values: tuple[Any, ...] | None = None) -> list[Any]:

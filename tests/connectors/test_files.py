@@ -191,6 +191,19 @@ def test_files_of_every_form_keep_the_laws_of_a_transactional_sink(
     check_sink(FileSink(tmp_path / "out", format=form, schema=TABLE.schema), records, seen)
 
 
+def test_two_sinks_of_one_folder_are_refused(tmp_path: Path) -> None:
+    def flow(scope: Any) -> None:
+        numbers = scope.source(small(tmp_path / "in"))
+        for _ in range(2):
+            numbers.sink(FileSink(tmp_path / "out"))
+
+    (tmp_path / "in").mkdir()
+    as_csv(tmp_path / "in" / "a.csv")
+    with pytest.raises(WorkerError, match="two sinks of this run write to this folder"):
+        ps.run(flow, threads=True)
+    assert list((tmp_path / "out").glob("part-*")) == []
+
+
 def test_a_sink_refuses_what_does_not_fit(tmp_path: Path) -> None:
     def written(batch: Any, **options: Any) -> None:
         def main(worker: Any) -> None:

@@ -125,6 +125,20 @@ def test_records_of_one_key_stay_in_order(cluster: KafkaCluster, topic: str) -> 
         assert [int(v) for k, v in seen if k == key] == list(range(int(key[1]), 100, 2))
 
 
+def test_two_sinks_of_one_name_are_refused(cluster: KafkaCluster, topic: str) -> None:
+    # The second one would find its epochs committed, and its messages would be lost.
+    sink = KafkaSink(cluster.servers, topic, name=topic)
+
+    def flow(scope: Any) -> None:
+        messages = scope.source(KafkaSource(cluster.servers, topic, follow=False))
+        messages.map(lambda m: m.value).sink(sink)
+        messages.map(lambda m: m.key).sink(sink)
+
+    cluster.send(topic, [("key", "value")], 0)
+    with pytest.raises(WorkerError, match="two sinks of this run have this name"):
+        ps.run(flow, threads=True)
+
+
 def test_what_is_no_record_is_refused(cluster: KafkaCluster, topic: str) -> None:
     writer = KafkaSink(cluster.servers, topic, name=topic).open(ps.SinkContext())
     for record in (7, ("key", "value", "more"), ("key", 7)):

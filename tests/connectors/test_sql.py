@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import sqlite3
 import threading
 from collections import Counter
@@ -220,6 +221,62 @@ def test_what_does_not_fit_a_table_is_refused(place: str) -> None:
         SqlSink(place, "nothing").open(ps.SinkContext())
     with pytest.raises(SinkError, match="nowhere"):
         SqlSink("sqlite:////nowhere/at/all.db", "totals").open(ps.SinkContext())
+
+
+@pytest.mark.parametrize(
+    "value", [decimal.Decimal("1.5"), datetime.time(1), datetime.timedelta(1), [1], {"a": 1}]
+)
+def test_what_sqlite_does_not_take_is_refused_before_a_snapshot_has_it(
+    value: Any, tmp_path: Path
+) -> None:
+    # A snapshot that has it would be refused by the database each time a program begins with it.
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    query(place, "CREATE TABLE totals (shop TEXT, cents)")
+
+    def flow_of(value: Any) -> Callable[[Any], None]:
+        def flow(scope: Any) -> None:
+            scope.source(Once([("a", value)])).sink(SqlSink(place, "totals"))
+
+        return flow
+
+    checkpoint = tmp_path / "checkpoint"
+    with pytest.raises(WorkerError, match=r"column 'cents' is of type .* SQLite does not take"):
+        ps.run(flow_of(value), threads=True, checkpoint=checkpoint)
+    ps.run(flow_of(7), threads=True, checkpoint=checkpoint)
+    assert query(place, "SELECT * FROM totals") == [("a", 7)]
+
+
+def test_two_sinks_of_one_name_are_refused(place: str) -> None:
+    # The second one would find its epochs committed, and its rows would be lost.
+    totals(place)
+
+    def flow_of(*names: str | None) -> Callable[[Any], None]:
+        def flow(scope: Any) -> None:
+            for n, name in enumerate(names):
+                rows = scope.source(Once([(f"shop {n}", n, 0.5)]))
+                rows.sink(SqlSink(place, "totals", name=name))
+
+        return flow
+
+    with pytest.raises(WorkerError, match="two sinks of this run have the name 'totals'"):
+        ps.run(flow_of(None, None), threads=True)
+    assert query(place, "SELECT * FROM totals") == []
+    ps.run(flow_of(None, "other"), threads=True)
+    assert len(query(place, "SELECT * FROM totals")) == 2
+
+
+class Once:
+    """A source of some records."""
+
+    def __init__(self, records: list[Any]) -> None:
+        self.records = records
+
+    def partitions(self) -> list[str]:
+        return ["all"]
+
+    def open(self, partition: str, position: int | None) -> Iterator[tuple[list[Any], int]]:
+        if position is None:
+            yield self.records, 1
 
 
 def test_a_connection_that_commits_by_itself_is_made_one_that_does_not(tmp_path: Path) -> None:
