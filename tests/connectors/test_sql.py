@@ -133,6 +133,22 @@ def test_keys_may_be_texts_and_several_queries_are_partitions(place: str) -> Non
     check_source(source, n_positions=2)
 
 
+def test_texts_that_are_one_to_the_database_stay_together(tmp_path: Path) -> None:
+    # What comes after 'b' there is not 'B', so that a batch which ends between them loses rows.
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    words = ["a", "A", "b", "B", "c"]
+    query(
+        place,
+        "CREATE TABLE words (word TEXT COLLATE NOCASE)",
+        f"INSERT INTO words VALUES {', '.join(f'({word!r})' for word in words)}",
+    )
+    for batch_rows in (2, 3, 4, 100):
+        source = SqlSource(place, "SELECT * FROM words -- all", key="word", batch_rows=batch_rows)
+        assert sorted(row["word"] for row in read(source)) == sorted(words), batch_rows
+    with pytest.raises(SourceError, match="2 rows at least have the key"):
+        read(SqlSource(place, "words", key="word", batch_rows=1))
+
+
 def test_keys_may_be_times(server: str) -> None:
     begin = datetime.datetime(2024, 1, 1)
     values = ", ".join(f"('{begin + datetime.timedelta(hours=n)}')" for n in range(5))
