@@ -87,6 +87,14 @@ class SqlSource:
     ) -> None:
         if type(batch_rows) is not int or batch_rows < 1:
             raise UsageError(f"batch_rows is an integer of at least 1; found {batch_rows!r}")
+        if not isinstance(query, str | Mapping):
+            raise UsageError(f"a query is a text, or a mapping with several; found {query!r}")
+        if not isinstance(key, str):
+            raise UsageError(f"a key is the name of a column; found {key!r}")
+        if schema is not None and not isinstance(schema, pa.Schema):
+            raise UsageError(f"schema is a pyarrow.Schema; found {schema!r}")
+        if follow_s is not None and not (isinstance(follow_s, int | float) and follow_s > 0):
+            raise UsageError(f"follow_s is a number of seconds above 0; found {follow_s!r}")
         self._database = Database(place)
         self._queries = {"rows": query} if isinstance(query, str) else dict(query)
         self._key = key

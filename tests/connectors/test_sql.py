@@ -133,6 +133,16 @@ def test_keys_may_be_texts_and_several_queries_are_partitions(place: str) -> Non
     check_source(source, n_positions=2)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("query", 5), ("key", 5), ("schema", {"id": int}), ("follow_s", -1), ("follow_s", "x")],
+)
+def test_an_argument_of_another_type_is_refused_at_once(name: str, value: Any) -> None:
+    arguments = {"query": "orders", "key": "id", name: value}
+    with pytest.raises(UsageError, match="found"):
+        SqlSource("sqlite:///test.db", **arguments)
+
+
 def test_texts_that_are_one_to_the_database_stay_together(tmp_path: Path) -> None:
     # What comes after 'b' there is not 'B', so that a batch which ends between them loses rows.
     place = f"sqlite:///{tmp_path / 'test.db'}"
