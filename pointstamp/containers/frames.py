@@ -6,6 +6,7 @@ by Arrow's C stream interface. Nothing here imports pandas or polars.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -123,7 +124,15 @@ def merged_table(parts: Sequence[tuple[str, Any]]) -> Any:
                     f"{what} is no table, data frame or columns by name, nor a list of such: in it "
                     f"is {each!r}"
                 )
-            tables.append(whole_table(each, what))
+            try:
+                tables.append(whole_table(each, what))
+            except (pa.ArrowException, TypeError) as error:
+                if not isinstance(each, dict):
+                    raise
+                raise ContainerError(
+                    f"{what} has a dict, which is to be columns by name, of equal lengths: "
+                    f"{str(error).splitlines()[0]}; found {reprlib.repr(each)}"
+                ) from error
     if not tables:
         raise ContainerError(
             "no table can be made, as there are no columns: each worker returned None or an empty "

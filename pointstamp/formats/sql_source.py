@@ -87,6 +87,14 @@ class SqlSource:
     ) -> None:
         if type(batch_rows) is not int or batch_rows < 1:
             raise UsageError(f"batch_rows is an integer of at least 1; found {batch_rows!r}")
+        if not isinstance(query, str | Mapping):
+            raise UsageError(f"a query is a text, or a mapping with several; found {query!r}")
+        if not isinstance(key, str):
+            raise UsageError(f"a key is the name of a column; found {key!r}")
+        if schema is not None and not isinstance(schema, pa.Schema):
+            raise UsageError(f"schema is a pyarrow.Schema; found {schema!r}")
+        if follow_s is not None and not (isinstance(follow_s, int | float) and follow_s > 0):
+            raise UsageError(f"follow_s is a number of seconds above 0; found {follow_s!r}")
         self._database = Database(place)
         self._queries = {"rows": query} if isinstance(query, str) else dict(query)
         self._key = key
@@ -125,31 +133,55 @@ class SqlSource:
         self, connection: Any, partition: str, position: Any, options: Mapping[str, str]
     ) -> tuple[pa.Table, bool]:
         """The next rows, and whether there are no more for now."""
-        query = self._queries[partition]
-        inside = quoted(query) if is_table(query) else f"({query.strip().rstrip(';')})"
-        key = f"pointstamp_rows.{quoted(self._key)}"
-        where = f"{key} IS NOT NULL" if position is None else f"{key} > $1"
-        with connection.cursor(adbc_stmt_kwargs=options) as cursor:
-            cursor.execute(
-                f"SELECT * FROM {inside} AS pointstamp_rows WHERE {where} "
-                f"ORDER BY {key} LIMIT {self._batch_rows + 1}",
-                None if position is None else (position,),
-            )
-            rows: pa.Table = cursor.fetch_arrow_table()
-        connection.rollback()  # nothing has changed; the next batch sees what others have written
-        if self._key not in rows.column_names:
-            raise ColumnError(f"{self}: the result has no {self._key!r}, but {rows.column_names}")
+        rows = self._rows(connection, partition, position, None, options)
         if rows.num_rows <= self._batch_rows:
+            connection.rollback()  # nothing has changed; the next batch sees what others have done
             return rows, True
         keys = rows.column(self._key)
+        last = keys[-1].as_py()
         # The one row more says whether the others have all of their last key.
-        n_whole = pc.index(keys, keys[-1]).as_py()
-        if n_whole == 0:
+        if isinstance(last, str):
+            # The database says which texts are one: case, accents or spaces may be nothing to it.
+            rows = self._rows(connection, partition, position, last, options)
+        else:
+            rows = rows.slice(0, pc.index(keys, keys[-1]).as_py())
+        connection.rollback()
+        if rows.num_rows == 0:
             raise SourceError(
-                f"{self}: {rows.num_rows} rows at least have the key {keys[-1].as_py()!r}: read by "
+                f"{self}: {len(keys)} rows at least have the key {last!r}: read by "
                 "a key of fewer, or make batch_rows greater than that"
             )
-        return rows.slice(0, n_whole), False
+        return rows, False
+
+    def _rows(
+        self,
+        connection: Any,
+        partition: str,
+        position: Any,
+        before: Any,
+        options: Mapping[str, str],
+    ) -> pa.Table:
+        """The rows after a key: as many as are looked at at a time, or all before another key."""
+        query = self._queries[partition]
+        # What ends with a comment ends with its line.
+        inside = quoted(query) if is_table(query) else f"({query.strip().rstrip(';')}\n)"
+        key = f"pointstamp_rows.{quoted(self._key)}"
+        bounds = [(">", position), ("<", before)]
+        given = [(sign, value) for sign, value in bounds if value is not None]
+        where = [f"{key} {sign} ${n}" for n, (sign, _) in enumerate(given, 1)]
+        # Before a key are no more than were looked at, but for what was inserted meanwhile.
+        limit = f" LIMIT {self._batch_rows + 1}" if before is None else ""
+        with connection.cursor(adbc_stmt_kwargs=options) as cursor:
+            cursor.execute(
+                f"SELECT * FROM {inside} AS pointstamp_rows "
+                f"WHERE {' AND '.join(where or [f'{key} IS NOT NULL'])} "
+                f"ORDER BY {key}{limit}",
+                tuple(value for _, value in given) or None,
+            )
+            rows: pa.Table = cursor.fetch_arrow_table()
+        if self._key not in rows.column_names:
+            raise ColumnError(f"{self}: the result has no {self._key!r}, but {rows.column_names}")
+        return rows
 
     def _chosen(self, rows: pa.Table) -> pa.Table:
         if self._schema is None:

@@ -422,7 +422,7 @@ def in_order(wanted: Sequence[float], gaps: Sequence[float]) -> Iterable[float]:
     >>> list(in_order([0.0, 0.0], [10.0]))
     [-5.0, 5.0]
     """
-    starts = [0.0, *accumulate(gaps)]
+    starts = list(accumulate(gaps, initial=0.0))[: len(wanted)]  # of nothing there are none
     # Without the gaps they need only not decrease: neighbours that do share their mean.
     blocks: list[tuple[float, int]] = []
     for place, start in zip(wanted, starts, strict=True):

@@ -133,6 +133,32 @@ def test_keys_may_be_texts_and_several_queries_are_partitions(place: str) -> Non
     check_source(source, n_positions=2)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("query", 5), ("key", 5), ("schema", {"id": int}), ("follow_s", -1), ("follow_s", "x")],
+)
+def test_an_argument_of_another_type_is_refused_at_once(name: str, value: Any) -> None:
+    arguments = {"query": "orders", "key": "id", name: value}
+    with pytest.raises(UsageError, match="found"):
+        SqlSource("sqlite:///test.db", **arguments)
+
+
+def test_texts_that_are_one_to_the_database_stay_together(tmp_path: Path) -> None:
+    # What comes after 'b' there is not 'B', so that a batch which ends between them loses rows.
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    words = ["a", "A", "b", "B", "c"]
+    query(
+        place,
+        "CREATE TABLE words (word TEXT COLLATE NOCASE)",
+        f"INSERT INTO words VALUES {', '.join(f'({word!r})' for word in words)}",
+    )
+    for batch_rows in (2, 3, 4, 100):
+        source = SqlSource(place, "SELECT * FROM words -- all", key="word", batch_rows=batch_rows)
+        assert sorted(row["word"] for row in read(source)) == sorted(words), batch_rows
+    with pytest.raises(SourceError, match="2 rows at least have the key"):
+        read(SqlSource(place, "words", key="word", batch_rows=1))
+
+
 def test_keys_may_be_times(server: str) -> None:
     begin = datetime.datetime(2024, 1, 1)
     values = ", ".join(f"('{begin + datetime.timedelta(hours=n)}')" for n in range(5))

@@ -306,3 +306,12 @@ def test_rows_of_one_layer_are_apart() -> None:
 def test_a_table_is_drawn_as_any_source() -> None:
     found = drawing(lambda scope: scope.to_stream(pa.table({"a": [1]}), name="Table"))
     assert "Table" in found.mermaid()
+
+
+def test_a_scope_with_nothing_in_it_yet_is_drawn() -> None:
+    def main(worker: Any) -> str:
+        with worker.dataflow("nothing") as scope:
+            return str(scope._repr_mimebundle_()["image/svg+xml"])
+
+    (svg,) = ps.execute(main)
+    assert ET.fromstring(svg).tag == f"{SVG}svg"

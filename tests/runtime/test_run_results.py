@@ -59,6 +59,12 @@ def test_what_has_no_columns_is_refused_by_the_worker_that_gave_it(wrong: Any) -
         results({"n": [1]}, wrong).table()
 
 
+@pytest.mark.parametrize("wrong", [{"n": [1], "m": [1, 2]}, {"n": [1, "x"]}, [{"n": 1}]])
+def test_a_dict_that_is_not_columns_is_refused_by_the_worker_that_gave_it(wrong: Any) -> None:
+    with pytest.raises(ContainerError, match="what worker 1 returned has a dict, which is to be"):
+        results({"n": [1]}, wrong).table()
+
+
 def test_nothing_at_all_is_no_table() -> None:
     with pytest.raises(ContainerError, match="each worker returned None or an empty list"):
         results(None, []).table()
