@@ -30,6 +30,12 @@ from pointstamp.formats.sink_claims import claim
 TIMEOUT_S = 60.0
 """How long Kafka may take to begin or to commit a transaction, or to read the commits."""
 
+LARGEST = 1_000_000
+"""What librdkafka takes of one message where `config` has no "message.max.bytes"."""
+
+OVERHEAD = 64
+"""Of that, bytes that are not for key and value: librdkafka counts 36."""
+
 _OURS = frozenset(["bootstrap.servers", "transactional.id", "enable.idempotence"])
 
 Token = dict[str, Any]
@@ -96,6 +102,8 @@ class KafkaSink:
         self._name = name
         self._commits = f"{topic}.commits" if commits is None else commits
         self._config = client_config(servers, config, _OURS, "KafkaSink")
+        self.largest = int(self._config.get("message.max.bytes", LARGEST)) - OVERHEAD
+        """How many bytes of key and value a record may have."""
         self._producers: dict[int, Any] = {}
         """By worker whose output is committed here."""
         self._last: dict[int, _Commit] = {}
@@ -263,7 +271,16 @@ class KafkaSinkWriter:
                     f"{self._sink}: a record is a value or a pair of a key and a value, each "
                     f"bytes, text or None; found {record!r}"
                 )
-            self._records.append((_as_bytes(pair[0]), _as_bytes(pair[1])))
+            key, value = _as_bytes(pair[0]), _as_bytes(pair[1])
+            # Here, and not when the snapshot that has it counts: no program could begin again.
+            n_bytes = len(key or b"") + len(value or b"")
+            if n_bytes > self._sink.largest:
+                raise SinkError(
+                    f"{self._sink}: a record of {n_bytes} bytes is larger than message.max.bytes "
+                    f"allows, which is {self._sink.largest + OVERHEAD}, and has {OVERHEAD} beside "
+                    "the record: config= may set it, and the broker its own"
+                )
+            self._records.append((key, value))
 
     def prepare(self, epoch: int) -> Token | None:
         """All records of the epoch are the token; see `TransactionalWriter`."""

@@ -148,6 +148,24 @@ def test_what_is_no_record_is_refused(cluster: KafkaCluster, topic: str) -> None
     writer.close()
 
 
+@pytest.mark.parametrize(
+    ("config", "largest"), [({}, 1_000_000), ({"message.max.bytes": 2000}, 2000)]
+)
+def test_a_record_that_kafka_would_not_take_is_refused_before_a_snapshot_has_it(
+    cluster: KafkaCluster, topic: str, config: dict[str, int], largest: int
+) -> None:
+    sink = KafkaSink(cluster.servers, topic, name=topic, config=config)
+    writer = sink.open(ps.SinkContext())
+    fits = largest - 64
+    with pytest.raises(
+        SinkError, match=f"a record of {fits + 1} bytes is larger than .* {largest},"
+    ):
+        writer.write([("k", b"x" * fits)])
+    writer.write([("k", b"x" * (fits - 1))])
+    sink.commit([writer.prepare(1)])
+    assert [len(value) for _, value in cluster.seen(topic)] == [fits - 1]
+
+
 def test_a_program_of_the_same_name_commits_what_is_left_and_ends_the_one_before(
     cluster: KafkaCluster, topic: str
 ) -> None:
