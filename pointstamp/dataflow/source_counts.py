@@ -35,6 +35,7 @@ class DataflowCounts:
     """The operators of one dataflow, as far as something is counted of them."""
 
     def __init__(self) -> None:
+        self.has_epochs = True
         self.outputs: list[Any] = []
         """What each output of an operator sends by: it counts the records."""
         self.sources: dict[str, tuple[Any, list[Any], SourceSize]] = {}
@@ -60,6 +61,8 @@ class DataflowCounts:
 
     def n_epochs(self) -> int:
         """Epochs that are complete: at its probes, or where it has none, that its inputs left."""
+        if not self.has_epochs:
+            return 0
         frontiers = [list(probe.frontiers[0].frontier) for probe in self.probes]
         # Those of probes in loops have rounds.
         found = [time for times in frontiers for time in times if type(time) is int]
@@ -131,7 +134,12 @@ class SourceCounts:
         self._building.sizes[_place(stream)] = size
 
     def leave_out(self, stream: Any) -> None:
-        """The input of this stream carries times and no records: it has nothing to read."""
+        """The input of this stream carries the epochs of a run, and no records.
+
+        It has nothing to read; and its epochs are by the clock, and go on from one run to the next,
+        so that they are not counted.
+        """
+        self._building.has_epochs = False
         del self._building.sources[_place(stream)]
 
     def end_building(self, inputs: Sequence[Any]) -> Callable[[], None]:
