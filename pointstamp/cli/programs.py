@@ -94,6 +94,9 @@ def run(
     reload: Annotated[
         bool, Option("--reload", help="Run again whenever a file of the program's folder changes.")
     ] = False,
+    dashboard: Annotated[
+        bool, Option("--dashboard", help="Serve a live page; where is said on standard error.")
+    ] = False,
     progress_bar: Annotated[
         bool, Option("--progress-bar", help="Show how far it is, on standard error.")
     ] = False,
@@ -137,7 +140,7 @@ def run(
     is_flow = checkpoint is not None or epoch_s is not None
     main = load(program, words, "scope" if is_flow else "worker")
     if process is None and hosts is None and secret is None and tls is None:
-        options["progress_bar"] = progress_bar
+        options |= {"progress_bar": progress_bar, "dashboard": dashboard}
         if connections != "worker":
             raise UsageError("--connections machine is for several machines: name --hosts")
         if is_flow:
@@ -154,8 +157,11 @@ def run(
         raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
     if workers > 1 or threads:
         raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
-    if progress_bar:
-        raise UsageError("--progress-bar is for workers that this command starts: not with --hosts")
+    if progress_bar or dashboard:
+        raise UsageError(
+            "--progress-bar and --dashboard are for workers that this command starts, not with "
+            "--hosts; `pointstamp watch` shows those of a machine"
+        )
     run_process(main, words, process, hosts, secret, tls, say, connections, **options)
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -112,11 +113,31 @@ def test_how_far_a_run_is_can_be_shown(tmp_path: Path) -> None:
     assert re.fullmatch(line, last), ran.stderr
 
 
-def test_a_bar_is_for_workers_that_the_command_starts(tmp_path: Path) -> None:
+def test_a_live_page_of_a_program_is_where_it_says(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        command(tmp_path, "--dashboard"), stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            line = process.stderr.readline()
+            found = re.fullmatch(
+                r"pointstamp: the live page is at (http://127.0.0.1:\d+/\S+)\n", line
+            )
+            assert found, line
+            with urlopen(found[1]) as page:
+                assert b"<html" in page.read()
+        finally:
+            (tmp_path / "gate").touch()
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("option", ["--progress-bar", "--dashboard"])
+def test_what_shows_a_run_is_for_workers_that_the_command_starts(
+    tmp_path: Path, option: str
+) -> None:
     for name in ("hosts", "secret"):
         (tmp_path / name).touch()
     elsewhere = ("--hosts", f"{tmp_path}/hosts", "--secret", f"{tmp_path}/secret")
-    words = command(tmp_path, "--progress-bar", "--process", "0", *elsewhere)
+    words = command(tmp_path, option, "--process", "0", *elsewhere)
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
-    assert "--progress-bar" in ran.stderr
+    assert option in ran.stderr
