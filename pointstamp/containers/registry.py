@@ -64,6 +64,7 @@ def n_records(batch: Any) -> int:
 def batch_schema(kind: Kind[Any], batch: Any) -> Any:
     """`kind.schema(batch)`; of arrays without a call of Python, as it is asked for each batch.
 
+    >>> from pointstamp.containers.arrays import Arrays
     >>> batch_schema(kind_of(Arrays(a=[1])), Arrays(a=[1]))
     (('a', dtype('int64')),)
     """
@@ -76,6 +77,7 @@ def batch_schema(kind: Kind[Any], batch: Any) -> Any:
 def batch_bytes(kind: Kind[Any], batch: Any) -> int:
     """`kind.n_bytes(batch)`, as `batch_schema`; of rows, too.
 
+    >>> from pointstamp.containers.arrays import Arrays
     >>> batch_bytes(kind_of(Arrays(a=[1, 2])), Arrays(a=[1, 2]))
     16
     """
@@ -90,6 +92,7 @@ def batch_bytes(kind: Kind[Any], batch: Any) -> int:
 def one_key(given: Any) -> Any:
     """A key function that is the same for all records: of a record 0, of a batch as many.
 
+    >>> from pointstamp.containers.arrays import Arrays
     >>> one_key("a"), one_key(Arrays(a=[7, 9]))
     (0, array([0, 0]))
     """
@@ -100,6 +103,7 @@ def one_key(given: Any) -> Any:
 def batches_of(data: Any) -> Iterator[Any] | None:
     """The batches of a container of columns, a table or a data frame; None of what is none.
 
+    >>> from pointstamp.containers.arrays import Arrays
     >>> batches_of([1, 2]), list(batches_of(Arrays(a=[7, 9])))
     (None, [Arrays(a: int64; 2 records)])
     """

@@ -26,6 +26,7 @@ _UNREAD = Others()
 class InputFrontier:
     """Counts of times, of which the positive minimal ones are what may still come.
 
+    >>> from pointstamp.progress.change_batch import ChangeBatch
     >>> from pointstamp.progress.timestamp import Int
     >>> frontier = InputFrontier(Int, [(3, 1)])
     >>> frontier.take(ChangeBatch([(3, -1), (5, 1)]))
