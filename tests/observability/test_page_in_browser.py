@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -277,6 +277,8 @@ def notebook(page: str) -> Iterator[str]:
     """A page of another name than the live page has: browsers give frames in it no cookies."""
 
     class Page(BaseHTTPRequestHandler):
+        timeout = 0.5  # browsers open connections that they may need, and leave them alone
+
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
@@ -286,7 +288,10 @@ def notebook(page: str) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Page) as server:
+    class Server(ThreadingHTTPServer):
+        daemon_threads = False
+
+    with Server(("127.0.0.1", 0), Page) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://localhost:{server.server_address[1]}/"
