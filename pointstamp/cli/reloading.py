@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pointstamp.cli.streams import say
+from pointstamp.communication.interpreters import start_interpreter
 from pointstamp.runtime.program_file import file_of
 
 LOOK_S = 0.3
@@ -27,8 +27,6 @@ END_S = 10.0
 """How long a run may take to end, before it is killed."""
 
 _CHILD = """
-import sys
-sys.path[:] = {path!r}
 from pointstamp.communication.parent_death import die_with_parent
 die_with_parent({parent})
 from pointstamp.cli import main
@@ -125,19 +123,12 @@ def _await_change(files: ProgramFiles, process: subprocess.Popen[bytes]) -> Path
 @contextmanager
 def _running(words: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
     """The command as another process, which is stopped at the end of the block."""
-    # -W, -O, -X and the like, as multiprocessing hands them on.
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # not public
-    child = _CHILD.format(path=sys.path, parent=os.getpid())
     # Python takes what it has compiled of a file for that of another one, if they were written in
     # the same second and are as long: so nothing that is compiled is kept.
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     # Of a group of its own: of what a terminal interrupts this process stops it, once.
-    process = subprocess.Popen(
-        [sys.executable, *flags, "-c", child, *words],
-        stdin=subprocess.DEVNULL,
-        env=environment,
-        process_group=0,
-    )
+    child = _CHILD.format(parent=os.getpid())
+    process = start_interpreter(child, (), environment, words=words, process_group=0)
     try:
         yield process
     finally:

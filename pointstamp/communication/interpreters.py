@@ -8,7 +8,12 @@ from collections.abc import Mapping, Sequence
 
 
 def start_interpreter(
-    program: str, descriptors: Sequence[int], environment: Mapping[str, str] | None = None
+    program: str,
+    descriptors: Sequence[int] = (),
+    environment: Mapping[str, str] | None = None,
+    *,
+    words: Sequence[str] = (),
+    process_group: int | None = None,
 ) -> subprocess.Popen[bytes]:
     """A process with this one's module search path and flags that runs `program`.
 
@@ -20,6 +25,10 @@ def start_interpreter(
         Those that it has of this process, besides standard output and error.
     environment : mapping of str to str, optional
         This process's, if not given.
+    words : sequence of str
+        The arguments of the program.
+    process_group : int, optional
+        That it is to be in, 0 for one of its own; this process's, if not given.
 
     Raises
     ------
@@ -30,8 +39,9 @@ def start_interpreter(
     # -W, -O, -X and the like, as multiprocessing hands them on.
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # not public
     return subprocess.Popen(
-        [sys.executable, *flags, "-c", path + program],
+        [sys.executable, *flags, "-c", path + program, *words],
         stdin=subprocess.DEVNULL,
         pass_fds=descriptors,
         env=environment,
+        process_group=process_group,
     )

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from pointstamp.errors import MissingExtraError, PointstampError, UsageError
-from pointstamp.formats.extras import require_extra
+from pointstamp.formats.extras import is_installed, require_extra
 
 BUSY_MS = 60_000
 """How long to wait for a writer of a database of SQLite, of which there is one at a time."""
@@ -57,12 +57,10 @@ class Database:
                 f"{place!r} is no database: give 'sqlite:///FILE', 'postgresql://...', or a "
                 "function that gives a connection of ADBC"
             )
-        try:
-            require_extra(driver, "sql", driver)
-        except MissingExtraError:
+        if not is_installed(driver):
             raise MissingExtraError(
                 f"{place!r} needs a driver of ADBC: pip install {driver.replace('_', '-')}"
-            ) from None
+            )
 
     @contextmanager
     def connected(self, refusal: type[PointstampError]) -> Iterator[Any]:

@@ -7,6 +7,18 @@ from importlib.util import find_spec
 from pointstamp.errors import MissingExtraError
 
 
+def is_installed(package: str) -> bool:
+    """Whether a package, or a module in one, can be imported.
+
+    >>> is_installed("json.decoder"), is_installed("no.such")
+    (True, False)
+    """
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False  # nor is the package that it would be in
+
+
 def require_extra(package: str, extra: str, what: str) -> None:
     """Raise unless a package can be imported.
 
@@ -25,7 +37,7 @@ def require_extra(package: str, extra: str, what: str) -> None:
 
     >>> require_extra("json", "json", "lines of JSON are read by json")
     """
-    if find_spec(package) is None:
+    if not is_installed(package):
         raise MissingExtraError(
             f"{what}, which is not installed here: pip install 'pointstamp[{extra}]'"
         )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
-from pointstamp.errors import MissingExtraError, UsageError
+from pointstamp.errors import UsageError
 
 LOOPBACK = "127.0.0.1"
 
@@ -62,9 +61,8 @@ def endpoint_of(metrics: Any) -> MetricsEndpoint | None:
             f"metrics={metrics!r} is no place to serve them: give a port, such as 9464 (0 takes a "
             "free one), 'HOST:PORT', or a MetricsEndpoint"
         )
-    if find_spec("prometheus_client") is None:
-        raise MissingExtraError(
-            "metrics are written by prometheus_client, which is not installed here: "
-            "pip install 'pointstamp[metrics]'"
-        )
+    # Not above: what starts workers imports nothing that it does not need.
+    from pointstamp.formats.extras import require_extra
+
+    require_extra("prometheus_client", "metrics", "metrics are written by prometheus_client")
     return endpoint

@@ -7,10 +7,9 @@ What is exported, how and to where is theirs; nothing here opens a socket.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import MissingExtraError, UsageError
+from pointstamp.errors import UsageError
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -76,16 +75,10 @@ def telemetry_of(telemetry: Any) -> Telemetry | None:
         raise UsageError(
             f"telemetry={telemetry!r} is none: give True, or ps.observability.Telemetry(...)"
         )
-    if not _is_installed():
-        raise MissingExtraError(
-            "telemetry goes through the API of OpenTelemetry, which is not installed here: "
-            "pip install 'pointstamp[telemetry]'"
-        )
+    # Not above: what starts workers imports nothing that it does not need.
+    from pointstamp.formats.extras import require_extra
+
+    require_extra(
+        "opentelemetry.metrics", "telemetry", "telemetry goes through the API of OpenTelemetry"
+    )
     return found
-
-
-def _is_installed() -> bool:
-    try:
-        return find_spec("opentelemetry.metrics") is not None
-    except ModuleNotFoundError:
-        return False  # nor is the package that it would be in

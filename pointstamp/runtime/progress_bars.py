@@ -10,11 +10,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import count
 from typing import Any
 
-from pointstamp.errors import MissingExtraError, UsageError
+from pointstamp.errors import UsageError
 
 _numbers = count()
 
@@ -32,10 +31,11 @@ def check_progress_bar(progress_bar: Any) -> None:
     """
     if type(progress_bar) is not bool:
         raise UsageError(f"progress_bar is True or False, and not {progress_bar!r}")
-    if progress_bar and find_spec("rich") is None:
-        raise MissingExtraError(
-            "progress is drawn by Rich, which is not installed here: pip install 'pointstamp[cli]'"
-        )
+    if progress_bar:
+        # Not above: what starts workers imports nothing that it does not need.
+        from pointstamp.formats.extras import require_extra
+
+        require_extra("rich", "cli", "progress is drawn by Rich")
 
 
 @contextmanager

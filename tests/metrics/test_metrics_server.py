@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import pointstamp as ps
 from pointstamp.errors import MissingExtraError, UsageError
-from pointstamp.metrics import endpoint
+from pointstamp.formats import extras
 from pointstamp.metrics.endpoint import MetricsEndpoint, endpoint_of
 from pointstamp.metrics.program import MeteredProgram, ProgramSample
 from pointstamp.metrics.server import ANSWER_S, LOOK_S, MetricsServer
@@ -107,7 +107,7 @@ def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
     given = MetricsEndpoint(0, "0.0.0.0")
     assert endpoint_of(given) is given
     schemas = {"a": {"x": "int64"}}
-    monkeypatch.setattr(endpoint, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     assert endpoint_of(None) is None
     with pytest.raises(MissingExtraError, match=r"pip install 'pointstamp\[metrics\]'"):
         ps.serve(lambda scope, a: a, inputs=schemas, outputs=schemas, metrics=0)

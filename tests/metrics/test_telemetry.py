@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 import pointstamp as ps
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.errors import MissingExtraError, UsageError
-from pointstamp.metrics import telemetry
+from pointstamp.formats import extras
 from pointstamp.observability import Telemetry
 from tests.metrics.scraping import PATIENCE_S, await_files, executing, scrape, wait_for
 from tests.metrics.telemetry_collected import EPOCH, PART, SNAPSHOT, Collected
@@ -381,14 +381,14 @@ def test_an_abandoned_service_leaves_no_thread(collected: Collected) -> None:
 
 
 def test_without_the_extra_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telemetry, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'pointstamp\[telemetry\]'"):
         ps.execute(lambda worker: pytest.fail("it ran"), telemetry=True)
 
     def absent(name: str) -> Any:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(telemetry, "find_spec", absent)
+    monkeypatch.setattr(extras, "find_spec", absent)
     with pytest.raises(MissingExtraError):
         ps.serve(lambda scope, a: a, inputs={"a": SCHEMA}, outputs={"a": SCHEMA}, telemetry=True)
 

@@ -22,9 +22,9 @@ import pointstamp as ps
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.dataflow.source_counts import SourceCounts
 from pointstamp.errors import MissingExtraError, UsageError, WorkerError
+from pointstamp.formats import extras
 from pointstamp.observability import progress_bar
 from pointstamp.observability.progress_bar import RunFigures, RunProgressBar, part_read
-from pointstamp.runtime import progress_bars
 from pointstamp.runtime.counted_run import CountedRun
 from pointstamp.runtime.watched_program import ReadWorkers, read_program
 
@@ -442,7 +442,7 @@ def test_only_true_and_false_are_taken() -> None:
 
 
 def test_without_rich_that_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_bars, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"Rich.*pip install 'pointstamp\[cli\]'"):
         ps.execute(numbers, 1, progress_bar=True)
 
