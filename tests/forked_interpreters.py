@@ -35,7 +35,7 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -146,7 +146,7 @@ class ForkServer:
         program = (
             f"import sys; first = sys.path[1:]; sys.path[:] = {path!r}\n"
             "from tests.forked_interpreters import serve\n"
-            f"serve({theirs.fileno()}, first)()"
+            f"serve({theirs.fileno()}, first)"
         )
         self._process = NEW(
             [sys.executable, "-c", program],
@@ -172,11 +172,8 @@ class ForkServer:
             for standard in range(3):
                 os.dup2(nothing, standard)
             os.close(nothing)
-            program = answer(theirs)
-            if program is None:
-                os._exit(0)
-            program()
-            raise SystemExit  # through all that has led here, so that the process ends as any does
+            answer(theirs)
+            os._exit(0)
         SERVERS.add(self._pid)
         theirs.close()
         self._requests = ours
@@ -307,8 +304,8 @@ def _adopting_orphans() -> Iterator[None]:
         prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
-def serve(requests_fd: int, first_path: list[str]) -> Callable[[], None]:
-    """Import, and `answer`: in a fork this returns what it is to run."""
+def serve(requests_fd: int, first_path: list[str]) -> None:
+    """Import, and `answer`."""
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     FIRST_PATH[:] = [folder for folder in first_path if folder not in inherited]
     for module in IMPORTS:
@@ -317,30 +314,30 @@ def serve(requests_fd: int, first_path: list[str]) -> Callable[[], None]:
     gc.freeze()
     # Who interrupts the tests interrupts those that wait for it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return answer(socket.socket(fileno=requests_fd)) or (lambda: None)
+    answer(socket.socket(fileno=requests_fd))
 
 
-def answer(requests: socket.socket) -> Callable[[], None] | None:
-    """Fork for each request; in a fork return what it is to run, in the server None at the end."""
+def answer(requests: socket.socket) -> None:
+    """Fork for each request until no more come; a fork runs what it is to, and does not return."""
     SERVERS.add(os.getpid())
     while True:
         request, descriptors, _, _ = socket.recv_fds(requests, LARGEST_REQUEST, 253)
         if not request:
-            return None
+            return
         between = os.fork()
         if between == 0:
             if os.fork():
                 os._exit(0)  # so that its child is adopted
-            return _become(requests, pickle.loads(request), descriptors)
+            start = pickle.loads(request)
+            _become(requests, start, descriptors)
+            _run(start)
         os.waitpid(between, 0)
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _become(
-    requests: socket.socket, start: Start, descriptors: Sequence[int]
-) -> Callable[[], None]:
-    """What a process runs, that is now as it was asked for."""
+def _become(requests: socket.socket, start: Start, descriptors: Sequence[int]) -> None:
+    """Have this process be as it was asked for."""
     until = time.monotonic() + ADOPTED_S
     while os.getppid() != start.parent:
         if time.monotonic() > until:
@@ -372,7 +369,6 @@ def _become(
     SERVER.is_on = start.is_program
     subprocess.Popen = ForkingPopen
     _open_standard()
-    return lambda: _run(start)
 
 
 def _open_standard() -> None:
