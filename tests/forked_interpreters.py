@@ -257,14 +257,15 @@ def _start_of(asked: Mapping[str, Any]) -> Start | None:
         if flag not in OWN_FLAGS:
             told.append(flag[2:] or rest.pop(0))
     kind = rest.pop(0) if rest and rest[0] in ("-c", "-m") else ""
-    if not rest or (not kind and rest[0].startswith("-")):
+    directory = Path.cwd() if asked["cwd"] is None else Path(os.fsdecode(asked["cwd"]))
+    if not rest or (not kind and rest[0].startswith("-")) or not directory.is_dir():
         return None
     return Start(
         kind,
         rest,
         told,
         [0, 1, 2, *asked["pass_fds"]],
-        str(Path.cwd() if asked["cwd"] is None else os.fsdecode(asked["cwd"])),
+        str(directory),
         {**(os.environ if asked["env"] is None else asked["env"])},
         bool(asked["start_new_session"]),
         asked["process_group"],

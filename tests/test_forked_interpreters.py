@@ -153,3 +153,8 @@ def test_a_program_can_be_killed_and_leaves_nothing() -> None:
 def test_flags_that_are_not_known_have_a_new_interpreter() -> None:
     run = [sys.executable, "-X", "utf8", "-c", HOW]
     assert subprocess.run(run, capture_output=True, check=True).stdout == b"False\n"
+
+
+def test_a_directory_that_is_not_there_is_said_by_popen(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        subprocess.run([sys.executable, "-c", HOW], cwd=tmp_path / "none")

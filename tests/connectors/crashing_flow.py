@@ -46,6 +46,19 @@ class Fuse:
                 raise CrashPoint
 
 
+class EndsAfterCommit:
+    """Before a sink among bases: commits, and has the program end before it comes to know that."""
+
+    n_left = 1
+    """How many commits there are until then."""
+
+    def commit(self, tokens: Any) -> None:
+        super().commit(tokens)  # type: ignore[misc]  # of the sink
+        type(self).n_left -= 1
+        if type(self).n_left == 0:
+            raise OSError("the program ends here")
+
+
 class Numbers:
     """A source: of each partition some batches of (key, number); a position is how many."""
 

@@ -17,7 +17,7 @@ from pointstamp.errors import PositionError, SinkError, SourceError, UsageError,
 from pointstamp.formats.kafka_sink import KafkaSink
 from pointstamp.formats.kafka_source import KafkaSource
 from pointstamp.testing import check_sink, check_source
-from tests.connectors.crashing_flow import Fuse, outlived
+from tests.connectors.crashing_flow import EndsAfterCommit, Fuse, outlived
 from tests.connectors.crashing_flow import expected as totals
 from tests.connectors.kafka_cluster import KafkaCluster, kafka_cluster
 
@@ -184,16 +184,8 @@ def test_a_program_of_the_same_name_commits_what_is_left_and_ends_the_one_before
     writer.close()
 
 
-class LostAnswer(KafkaSink):
-    """Commits, and has the program end before it comes to know that."""
-
-    n_left = 1
-
-    def commit(self, tokens: Any) -> None:
-        super().commit(tokens)
-        LostAnswer.n_left -= 1
-        if LostAnswer.n_left == 0:
-            raise OSError("the program ends here")
+class LostAnswer(EndsAfterCommit, KafkaSink):
+    """Such a sink."""
 
 
 def test_a_run_from_topic_to_topic_that_ends_after_a_commit_goes_on_exactly_once(

@@ -29,7 +29,7 @@ from pointstamp.formats.databases import Database
 from pointstamp.formats.sql_sink import SqlSink
 from pointstamp.formats.sql_source import SqlSource
 from pointstamp.testing import check_sink, check_source
-from tests.connectors.crashing_flow import Fuse, expected, outlived
+from tests.connectors.crashing_flow import EndsAfterCommit, Fuse, expected, outlived
 from tests.connectors.postgres import postgres, programs
 
 pytestmark = pytest.mark.xdist_group("databases")  # one server for all
@@ -330,16 +330,8 @@ def test_a_connection_that_commits_by_itself_is_made_one_that_does_not(tmp_path:
     assert query(f"sqlite:///{file}", "SELECT cents FROM totals") == [(1,)]
 
 
-class LostCommit(SqlSink):
-    """Commits, and has the program end before it comes to know that."""
-
-    n_left = 1
-
-    def commit(self, tokens: Any) -> None:
-        super().commit(tokens)
-        LostCommit.n_left -= 1
-        if LostCommit.n_left == 0:
-            raise OSError("the program ends here")
+class LostCommit(EndsAfterCommit, SqlSink):
+    """Such a sink."""
 
 
 def summed(place: str, sink: type[SqlSink]) -> Callable[[Any], None]:
