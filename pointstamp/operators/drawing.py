@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.structure_values import operator_values, place_in, stream_values
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream  # noqa: F401  (of the base class)
@@ -60,41 +61,28 @@ def structure_of_scope(scope: Any) -> dict[str, Any]:
     dataflow is complete.
     """
     address = str(scope.number)
-    outermost = _part(address, "", scope.name, "dataflow", None)
-    operators, streams = [outermost], list[dict[str, Any]]()
+    operators = [operator_values(address, "", scope.name, "dataflow")]
+    streams: list[dict[str, Any]] = []
     work = [(address, scope)]
     for around, each in work:  # which grows meanwhile
         inner = {child.node: child for child in each.scopes}
         for node, name in enumerate(each._names[1:], start=1):
-            place = f"{around}/{node}"
+            place = place_in(around, node)
             kind = "scope" if node in inner else "operator"
-            operators.append(_part(place, around, name, kind, each._children.get(node)))
+            child = each._children.get(node)
+            operators.append(
+                operator_values(
+                    place,
+                    around,
+                    name,
+                    kind,
+                    role=getattr(child, "role", "") or "",
+                    inputs=getattr(child, "inputs", 0),
+                    outputs=getattr(child, "outputs", 0),
+                )
+            )
             if node in inner:
                 work.append((place, inner[node]))
         for number, (edge, pact) in enumerate(zip(each._edges, each._pacts, strict=True)):
-            (source, source_port), (target, target_port) = edge.source, edge.target
-            streams.append(
-                {
-                    "stream": f"{around}#{number}",
-                    "scope": around,
-                    "source": f"{around}/{source}" if source else around,
-                    "source_port": source_port,
-                    "target": f"{around}/{target}" if target else around,
-                    "target_port": target_port,
-                    "pact": pact,
-                }
-            )
+            streams.append(stream_values(around, number, edge, pact))
     return {"operators": operators, "streams": streams}
-
-
-def _part(address: str, parent: str, name: str, kind: str, child: Any) -> dict[str, Any]:
-    return {
-        "address": address,
-        "parent": parent,
-        "name": name,
-        "kind": kind,
-        "role": getattr(child, "role", "") or "",
-        "inputs": getattr(child, "inputs", 0),
-        "outputs": getattr(child, "outputs", 0),
-        "line": "",
-    }

@@ -1,8 +1,6 @@
 """The structure of a worker's dataflows, as plain values: operators, scopes and streams.
 
-Operators go by their addresses, "2/1/3": the number of the dataflow's outermost scope, then the
-place in each scope on the way in. Logs have the same. A stream goes by its scope and its place
-among the streams of that, "2/1#0".
+`dataflow.structure_values` says how they go by their addresses.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.operator import Operator
+from pointstamp.dataflow.structure_values import operator_values, stream_values
 from pointstamp.progress.subgraph import Subgraph
 
 if TYPE_CHECKING:
@@ -32,10 +31,6 @@ class WatchedScope:
         """(address, number in the scope, what speaks `Operate`)."""
         for node, child in enumerate(self.subgraph.children, start=1):
             yield f"{self.address}/{node}", node, child
-
-    def place(self, node: int) -> str:
-        """The address of an operator; of the scope itself for 0."""
-        return f"{self.address}/{node}" if node else self.address
 
 
 def watched_scopes(worker: Worker, dataflow: Any) -> list[WatchedScope]:
@@ -67,12 +62,22 @@ def structure_of(worker: Worker) -> dict[str, Any]:
         lines = worker.environment.lines or {}
         for scope in watched_scopes(worker, dataflow):
             if "/" not in scope.address:
-                operators.append(_operator(scope.address, "", dataflow.name, "dataflow", scope))
+                operators.append(operator_values(scope.address, "", dataflow.name, "dataflow"))
             for address, node, child in scope.operators():
                 kind = "scope" if is_scope(child) else "operator"
-                made = _operator(address, scope.address, child.name, kind, child)
-                made["line"] = lines.get((scope.number, node), "")
-                operators.append(made)
+                line = lines.get((scope.number, node), "")
+                operators.append(
+                    operator_values(
+                        address,
+                        scope.address,
+                        child.name,
+                        kind,
+                        role=child.role if isinstance(child, Operator) else "",
+                        inputs=child.inputs,
+                        outputs=child.outputs,
+                        line=line,
+                    )
+                )
             streams += _streams(scope)
     return {"operators": operators, "streams": streams}
 
@@ -82,32 +87,10 @@ def is_scope(child: Any) -> bool:
     return hasattr(child, "topology")
 
 
-def _operator(address: str, parent: str, name: str, kind: str, operate: Any) -> dict[str, Any]:
-    is_operator = isinstance(operate, Operator)
-    return {
-        "address": address,
-        "parent": parent,
-        "name": name,
-        "kind": kind,
-        "role": operate.role if is_operator else "",
-        "inputs": 0 if kind == "dataflow" else operate.inputs,
-        "outputs": 0 if kind == "dataflow" else operate.outputs,
-        "line": "",
-    }
-
-
 def _streams(scope: WatchedScope) -> Iterator[dict[str, Any]]:
     for number, edge in enumerate(scope.subgraph.edges):
-        (source, source_port), (target, target_port) = edge.source, edge.target
-        yield {
-            "stream": f"{scope.address}#{number}",
-            "scope": scope.address,
-            "source": scope.place(source),
-            "source_port": source_port,
-            "target": scope.place(target),
-            "target_port": target_port,
-            "pact": scope.pacts[number] if number < len(scope.pacts) else "",
-        }
+        pact = scope.pacts[number] if number < len(scope.pacts) else ""
+        yield stream_values(scope.address, number, edge, pact)
 
 
 def _pacts(lines: list[str]) -> dict[int, list[str]]:
