@@ -361,7 +361,7 @@ def test_another_secret_is_refused(stranger, n_machines):
         listener = tcp.listen(f"127.0.0.{1 + started.index % 2}")
         addresses = all_gather(started, listener.address)
         with pytest.raises(CommunicationError) as caught:
-            tcp.connect(
+            mesh = tcp.connect(
                 started.index,
                 addresses,
                 secrets[started.index in strange],
@@ -370,10 +370,16 @@ def test_another_secret_is_refused(stranger, n_machines):
                 machine=b"%016d" % (started.index % 2) if n_machines else ALONE,
                 connections="machine",
             )
+            with contextlib.closing(mesh):
+                all_gather(mesh, None)
         return caught.value
 
     found = run_threads(main, 4)
-    assert all(isinstance(error, AuthenticationError | RendezvousError) for error in found)
+    # The other machine is complete once the relays have met: where a worker is strange they may do
+    # so before that is seen, and what its workers send is then lost by name.
+    refused = AuthenticationError | RendezvousError
+    assert all(isinstance(error, refused) for error in found[1::2]), found
+    assert all(isinstance(error, refused | PeerLostError) for error in found[::2]), found
     if stranger == "a machine":
         assert [type(error) for error in found] == [AuthenticationError] * 4, found
         assert "relay of worker 0's machine called the relay of worker 1's" in str(found[0])
