@@ -400,12 +400,18 @@ def test_now_and_then_there_is_a_line_with_what_remains(
         with worker.dataflow() as scope:
             scope.to_stream(range(n)).inspect_batch(look)
 
+    line = re.compile(
+        r"pointstamp: \d+\.\d s: ([\d,]+) records, [\d,]+/s, (\d+) % read, [\d:]+ left\n"
+    )
     lines: list[str] = []
+
+    def between() -> list[tuple[str, str]]:
+        return line.findall("".join(lines))
 
     def read() -> None:
         def there() -> bool:
             lines.append(capfd.readouterr().err)
-            return " left\n" in lines[-1]
+            return ("131,072", "50") in between()
 
         try:
             until(there)
@@ -416,12 +422,8 @@ def test_now_and_then_there_is_a_line_with_what_remains(
     reading.start()
     ps.execute(main, progress_bar=True)
     reading.join()
-    between = re.search(
-        r"pointstamp: \d+\.\d s: ([\d,]+) records, [\d,]+/s, (\d+) % read, [\d:]+ left\n",
-        "".join(lines),
-    )
-    assert between is not None
-    assert (between[1], between[2]) == ("131,072", "50")
+    # On a slow machine one may come of the first batch alone.
+    assert set(between()) <= {("65,536", "25"), ("131,072", "50")}
 
 
 def test_a_run_that_fails_says_so(capfd: pytest.CaptureFixture[str]) -> None:
