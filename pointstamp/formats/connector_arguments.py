@@ -67,7 +67,7 @@ def check_schema(found: Any) -> None:
 
 
 def place_of(name: str, found: Any) -> str:
-    """A path or a URI as a text.
+    """A path or a URI as a text; an empty one is the top of a file system.
 
     Raises
     ------
@@ -81,8 +81,6 @@ def place_of(name: str, found: Any) -> str:
     """
     if not isinstance(found, str | os.PathLike) or not isinstance(os.fspath(found), str):
         raise UsageError(f"{name} is a path or a URI; found {found!r}")
-    if not os.fspath(found):
-        raise UsageError(f"{name} is a path or a URI; found {found!r}, which is empty")
     return os.fspath(found)
 
 

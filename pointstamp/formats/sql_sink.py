@@ -29,6 +29,10 @@ from pointstamp.formats.sink_columns import columns_of, values_of
 FOREIGN_KEY = "23503"
 """SQL's state of a foreign key that is violated; SQLite has none, and says it in words."""
 
+MAX_TRIED = 100_000
+"""How many rows of epochs before an epoch are tried with it: where snapshots are rare, to try all
+of them with each would cost ever more."""
+
 Token = dict[str, Any]
 """What is prepared: run, epoch and worker, and the rows as record batches."""
 
@@ -71,8 +75,9 @@ class SqlSink:
     rolled back, and when the epoch counts. What the table refuses (a key that is there, NULL, a
     check) so ends the program while the snapshot before is the last, and a program that is mended
     goes on with that. Not seen before it counts is what is refused because of rows that are not
-    there yet: the same key from two workers, or in two sinks. Have records of one key on one
-    worker (`exchange`). Where it happens, the program goes on once the table takes the rows.
+    there yet: the same key from two workers, in two sinks, or more than some 100,000 rows apart
+    between two snapshots. Have records of one key on one worker (`exchange`). Where it happens,
+    the program goes on once the table takes the rows.
 
     Examples
     --------
@@ -265,8 +270,10 @@ class SqlSinkWriter:
         token = {"run": self._run, "epoch": epoch, "worker": self._index, "batches": batches}
         if self._trial is not None:
             # With what comes before it, as that may be what refuses it.
+            n_before = sum(batch.num_rows for each in self._tried for batch in each["batches"])
+            before = self._tried if n_before <= MAX_TRIED else []
             try:
-                self._tried = self._trial([*self._tried, token])
+                self._tried = self._trial([*before, token])
             except SinkError as error:
                 raise SinkError(
                     f"{self._sink}: epoch {epoch} does not count, as its rows are refused: {error}"
