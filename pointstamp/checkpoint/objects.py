@@ -96,7 +96,7 @@ def objects_at(place: str | os.PathLike[str], filesystem: fs.FileSystem | None =
         )
     if filesystem is None:
         if "://" not in str(place):
-            return LocalObjects(Path(place).absolute())
+            return LocalObjects(_folder(Path(place).absolute()))
         try:
             filesystem, path = fs.FileSystem.from_uri(_in_one_request(str(place)))
         except (pa.ArrowException, OSError) as cause:
@@ -104,8 +104,19 @@ def objects_at(place: str | os.PathLike[str], filesystem: fs.FileSystem | None =
     else:
         path = os.fspath(place)
     if isinstance(filesystem, fs.LocalFileSystem):
-        return LocalObjects(Path(path).absolute())
+        return LocalObjects(_folder(Path(path).absolute()))
     return StoredObjects(filesystem, path.rstrip("/"))
+
+
+def _folder(path: Path) -> Path:
+    """A folder that is there, or can be made: what is there on the way to it is one."""
+    with contextlib.suppress(OSError):  # it may not be looked at; what is done there says so
+        for place in (path, *path.parents):
+            if place.is_dir():
+                break
+            if place.exists():
+                raise UsageError(f"a checkpoint is kept in a folder, and {place} is a file")
+    return path
 
 
 def _with_reserve(method: Method) -> Method:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,10 @@ _OUR_FRAME = re.compile(
     r"(?:    .*\n|\n)*",
     re.MULTILINE,
 )
+
+
+_FILE = re.compile(r'^  File "([^"\n]*)"', re.MULTILINE)
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib") + "/"
 
 
 def end_of(work: Callable[[], object], with_traceback: bool, runs_program: bool) -> int:
@@ -105,6 +110,15 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
+def _is_of_library(file: str) -> bool:
+    """Whether a file is of Python or of a package that is installed: we have called it, too.
+
+    >>> _is_of_library("<frozen importlib._bootstrap>"), _is_of_library("/home/me/program.py")
+    (True, False)
+    """
+    return file.startswith(("<frozen ", _STANDARD_LIBRARY)) or "-packages/" in file
+
+
 def _own_traceback(error: BaseException) -> str:
     """The traceback of what the program raised, without frames of ours; empty if it has no other.
 
@@ -117,7 +131,7 @@ def _own_traceback(error: BaseException) -> str:
     found = []
     for part in _BETWEEN.split(whole):
         frames = _OUR_FRAME.sub("", part)
-        if '  File "' in frames:
+        if any(not _is_of_library(file) for file in _FILE.findall(frames)):
             # Of our own errors, that were raised from it, the message is said anyway.
             last = frames.rstrip().rpartition("\n  ")[2].partition("\n")[2]
             if not last.startswith("pointstamp."):

@@ -13,6 +13,7 @@ shell, the programs below it are named, and none is asked. No process is signall
 import os
 import sys
 from dataclasses import replace
+from inspect import signature
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -139,6 +140,7 @@ def run(
     words = args or []
     is_flow = checkpoint is not None or epoch_s is not None
     main = load(program, words, "scope" if is_flow else "worker")
+    _check_given(program, main, is_flow)
     if process is None and hosts is None and secret is None and tls is None:
         options |= {"progress_bar": progress_bar, "dashboard": dashboard}
         if connections != "worker":
@@ -163,6 +165,24 @@ def run(
             "--hosts; `pointstamp watch` shows those of a machine"
         )
     run_process(main, words, process, hosts, secret, tls, say, connections, **options)
+
+
+def _check_given(program: str, main: Any, is_flow: bool) -> None:
+    """Raise if the first argument of a function is called as what it is not given."""
+    try:
+        first = next(iter(signature(main).parameters), "")
+    except ValueError:
+        return  # of something that says nothing of itself
+    if first == "scope" and not is_flow:
+        raise UsageError(
+            f"{program} takes a scope, in which it builds a dataflow with sources: name "
+            "--checkpoint FOLDER, to go on where it was ended, or --epoch-s SECONDS, to run it once"
+        )
+    if first == "worker" and is_flow:
+        raise UsageError(
+            f"{program} takes a worker, and with --checkpoint or --epoch-s it is given a scope, in "
+            "which it builds a dataflow with sources: leave these out, or have it take a scope"
+        )
 
 
 def _run_flow(

@@ -41,6 +41,7 @@ class Source(Protocol):
       a partition (it does).
     - `sizes()`: how much there is in each partition, by its name, for what shows how far a run is:
       integers of any unit that is the same for all.
+    - `schema_advice`, a text: what to do about batches whose types differ, for the error.
     - `n_before(partition, position)`: how much of that comes before a position; the position itself
       if it has none, for positions that are integers.
 
@@ -95,12 +96,16 @@ class SinkContext:
         A name of this run of the program, the same on all workers, and another one each time.
     is_new : bool
         Whether the program begins from the start, and not with a snapshot.
+    commits_later : bool
+        Whether what is prepared is committed when a snapshot counts that has it. What a sink
+        refuses after that is refused each time the program begins again.
     """
 
     index: int = 0
     peers: int = 1
     run: str = "run"
     is_new: bool = True
+    commits_later: bool = True
 
 
 class SinkWriter(Protocol):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from pointstamp.errors import MissingExtraError, PointstampError, UsageError
@@ -51,8 +52,9 @@ class Database:
         self.place = place
         if callable(place):
             return
-        driver = _DRIVERS.get(str(place).partition("://")[0])
-        if driver is None or "://" not in str(place):
+        scheme, separator, rest = str(place).partition("://")
+        driver = _DRIVERS.get(scheme)
+        if driver is None or not separator or (scheme == "sqlite" and not rest.strip("/")):
             raise UsageError(
                 f"{place!r} is no database: give 'sqlite:///FILE', 'postgresql://...', or a "
                 "function that gives a connection of ADBC"
@@ -67,6 +69,7 @@ class Database:
         """A connection, which is closed at the end; what goes wrong is a `refusal`."""
         from adbc_driver_manager import Error
 
+        self.check_is_there(refusal)
         connection = None
         try:
             connection = self._connected()
@@ -82,12 +85,26 @@ class Database:
             if connection is not None:
                 connection.close()
 
+    def check_is_there(self, refusal: type[PointstampError]) -> None:
+        """Raise if it is a file that is not there, of which SQLite would make an empty database."""
+        path = self._path()
+        if path is None or path.startswith(("file:", ":memory:")) or Path(path).exists():
+            return
+        raise refusal(
+            f"{self!r}: there is no such file (looked from {Path.cwd()}); a path from the root has "
+            "four slashes"
+        )
+
+    def _path(self) -> str | None:
+        """Of a database of SQLite."""
+        scheme, _, rest = ("" if callable(self.place) else self.place).partition("://")
+        return rest.removeprefix("/") if scheme == "sqlite" else None
+
     def _connected(self) -> Any:
         if callable(self.place):
             return self.place()
-        scheme, _, rest = self.place.partition("://")
-        module = import_module(f"{_DRIVERS[scheme]}.dbapi")
-        return module.connect(rest.removeprefix("/") if scheme == "sqlite" else self.place)
+        module = import_module(f"{_DRIVERS[self.place.partition('://')[0]]}.dbapi")
+        return module.connect(self._path() or self.place)
 
     def __repr__(self) -> str:
         shown = self.place

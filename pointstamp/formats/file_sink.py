@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from pointstamp.errors import CheckpointWarning, FileFormatError, SinkError
+from pointstamp.formats.connector_arguments import check_schema, place_of
 from pointstamp.formats.record_files import filesystem_of
 from pointstamp.formats.sink_claims import claim
 from pointstamp.formats.sink_columns import columns_of
@@ -90,7 +91,8 @@ class FileSink:
     ) -> None:
         if format not in ENDS:
             raise FileFormatError(f"format={format!r} is none of {', '.join(ENDS)}")
-        self._place = os.fspath(folder)
+        check_schema(schema)
+        self._place = place_of("folder", folder)
         self.filesystem, self._path = filesystem_of(self._place, filesystem)
         self.format = format
         self.schema = schema

@@ -13,7 +13,13 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from pointstamp.errors import FileFormatError, SourceError, UsageError
+from pointstamp.errors import FileFormatError, SourceError
+from pointstamp.formats.connector_arguments import (
+    check_count,
+    check_schema,
+    check_seconds,
+    place_of,
+)
 from pointstamp.formats.record_files import (
     Positioned,
     RecordFile,
@@ -85,16 +91,22 @@ class FileSource:
         batch_rows: int = 65_536,
         block_bytes: int = 1 << 20,
     ) -> None:
-        for name, number in (("batch_rows", batch_rows), ("block_bytes", block_bytes)):
-            if type(number) is not int or number < 1:
-                raise UsageError(f"{name} is an integer of at least 1; found {number!r}")
+        check_count("batch_rows", batch_rows)
+        check_count("block_bytes", block_bytes)
+        check_seconds("watch_s", watch_s)
+        check_schema(schema)
         if format is not None:
             format_of("", format)
-        self._place = os.fspath(place)
+        self._place = place_of("place", place)
         self._filesystem, self._path = filesystem_of(self._place, filesystem)
         self._format = format
         self._schema = schema
         self._batch_rows, self._block_bytes = batch_rows, block_bytes
+        if schema is None:
+            self.schema_advice = (
+                "without schema= the columns and types of a FileSource are those of each file: "
+                "give it schema="
+            )
         self.discover_s = watch_s
         self.at_once = 1
         self.ends_for_good = True

@@ -7,12 +7,17 @@ a ticket each time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from pointstamp.errors import PositionError, SourceError, UsageError
+from pointstamp.formats.connector_arguments import check_text, headers_of
+
+REUSE = "arrow-flight-reuse-connection:"
+"""How a location begins that stands for the server that named it."""
 
 
 class FlightSource:
@@ -37,8 +42,10 @@ class FlightSource:
     Notes
     -----
     Guarantees: each batch of each endpoint once, if the server gives the same batches for a ticket
-    each time. An endpoint is read from the first of its locations, or from `location` if it has
-    none. Names of partitions are the tickets. A worker reads one stream at a time.
+    each time. An endpoint is read from the first of its locations that is a server of Flight, or
+    from `location` if it has none, or that is what it names (`arrow-flight-reuse-connection://?`).
+    Names of partitions are the tickets; with their locations, where several endpoints have
+    one. A worker reads one stream at a time.
 
     Examples
     --------
@@ -52,11 +59,12 @@ class FlightSource:
     def __init__(
         self, location: str, flight: str | bytes, *, headers: Mapping[str, str] | None = None
     ) -> None:
+        check_text("location", location, "'grpc://host:8815'")
         if not isinstance(flight, str | bytes) or not flight:
             raise UsageError(f"a flight is a path, or a command as bytes; found {flight!r}")
         self._location = location
         self._flight = flight
-        self._headers = dict(headers or {})
+        self._headers = headers_of(headers)
 
     def partitions(self) -> Sequence[str]:
         """The tickets of the endpoints."""
@@ -71,7 +79,7 @@ class FlightSource:
         endpoint = self._endpoints().get(partition)
         if endpoint is None:
             raise SourceError(f"{self}: there is no ticket {partition!r} any more")
-        location = endpoint.locations[0] if endpoint.locations else self._location
+        location = self._location_of(endpoint)
         n_read = 0
         try:
             with paf.connect(location) as client:
@@ -99,8 +107,22 @@ class FlightSource:
                 info = client.get_flight_info(descriptor, self._options())
         except (pa.ArrowException, OSError) as error:
             raise self._refusal(error) from error
-        # Of every byte a character, so that a name is one ticket's.
-        return {each.ticket.ticket.decode("latin-1"): each for each in info.endpoints}
+        return _named(info.endpoints)
+
+    def _location_of(self, endpoint: Any) -> str:
+        """Where its ticket is redeemed."""
+        locations = _locations_of(endpoint)
+        for location in locations:
+            if location.startswith(REUSE):
+                return self._location
+            if location.startswith("grpc"):
+                return location
+        if locations:
+            raise SourceError(
+                f"{self}: an endpoint is at {locations}, and none of them is a server of Flight "
+                "(grpc://...)"
+            )
+        return self._location
 
     def _options(self) -> Any:
         import pyarrow.flight as paf
@@ -114,3 +136,25 @@ class FlightSource:
 
     def __repr__(self) -> str:
         return f"FlightSource({self._location!r}, {self._flight!r})"
+
+
+def _locations_of(endpoint: Any) -> list[str]:
+    return [location.uri.decode() for location in endpoint.locations]
+
+
+def _named(endpoints: Sequence[Any]) -> dict[str, Any]:
+    """Endpoints by the names of their partitions."""
+    # Of every byte a character, so that a name is one ticket's.
+    tickets = [each.ticket.ticket.decode("latin-1") for each in endpoints]
+    n_of = Counter(tickets)
+    found: dict[str, Any] = {}
+    for ticket, endpoint in zip(tickets, endpoints, strict=True):
+        name = ticket
+        if n_of[ticket] > 1:
+            # Each server may have its part under it. By where they are, and not by their order,
+            # which need not be the same the next time.
+            name = f"{ticket} at {', '.join(_locations_of(endpoint)) or 'the server'}"
+        while name in found:
+            name = f"{name} (again)"
+        found[name] = endpoint
+    return found

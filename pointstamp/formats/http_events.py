@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pointstamp.errors import PositionError, SourceError, UsageError
+from pointstamp.formats.connector_arguments import headers_of
 
 CONNECT_S = 30.0
 CLOSE_S = 1.0
@@ -85,11 +86,8 @@ class ServerSentEventSource:
     poll_s = 0.01
 
     def __init__(self, url: str, *, headers: Mapping[str, str] | None = None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{url!r} is no address of HTTP: give 'http://...' or 'https://...'")
-        self._url = url
-        self._headers = dict(headers or {})
+        self._url = _address_of(url)
+        self._headers = headers_of(headers)
 
     def partitions(self) -> Sequence[str]:
         """The address."""
@@ -117,6 +115,39 @@ class ServerSentEventSource:
 
     def __repr__(self) -> str:
         return f"ServerSentEventSource({self._url!r})"
+
+
+def _address_of(url: str) -> str:
+    """An address of HTTP, as it is given.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+
+    >>> _address_of("http://localhost:8000/prices")
+    'http://localhost:8000/prices'
+    """
+    wrong = f"{url!r} is no address of HTTP: give 'http://...' or 'https://...'"
+    if not isinstance(url, str):
+        raise UsageError(wrong)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # which is looked at when it is asked for
+    except ValueError as error:
+        raise UsageError(f"{wrong} ({error})") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(wrong)
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise UsageError(
+            f"{url!r} has characters that an address writes as %20, for one: see urllib.parse.quote"
+        )
+    if "@" in parts.netloc:
+        raise UsageError(
+            f"an address has no password here, as it names the partition ({parts.hostname}): give "
+            "headers={'Authorization': 'Basic ...'}"
+        )
+    return url
 
 
 class EventParser:

@@ -22,13 +22,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pointstamp.containers.registry import kind_of
-from pointstamp.errors import SinkError
+from pointstamp.errors import SinkError, UsageError
+from pointstamp.formats.connector_arguments import check_text
 from pointstamp.formats.extras import require_extra
-from pointstamp.formats.kafka_source import client_config
+from pointstamp.formats.kafka_source import client_config, new_client
 from pointstamp.formats.sink_claims import claim
 
 TIMEOUT_S = 60.0
 """How long Kafka may take to begin or to commit a transaction, or to read the commits."""
+
+OPEN_S = 30.0
+"""How long a broker may take to answer when the sink is opened."""
 
 LARGEST = 1_000_000
 """What librdkafka takes of one message where `config` has no "message.max.bytes"."""
@@ -70,8 +74,11 @@ class KafkaSink:
     Raises
     ------
     SinkError
-        If a record is none of these; if Kafka does not take one; if another program has begun
-        to write under this name, or another sink of the run has it.
+        When the dataflow is built, if no broker answers, or the topic may not be written to;
+        later, if a record is none of these; if Kafka does not take one; if another program has
+        begun to write under this name, or another sink of the run has it.
+    UsageError
+        When the dataflow is built, if `config` is not as librdkafka has it.
     MissingExtraError
         If confluent-kafka is not installed.
 
@@ -80,6 +87,11 @@ class KafkaSink:
     Guarantees: with a checkpoint exactly once, for readers with `isolation.level=read_committed`:
     an epoch's records are seen, all of a worker at once, when it counts. Until then they are in
     memory, and in the snapshot. Without a checkpoint they are seen when the epoch is complete.
+
+    `config`, the brokers and the topic are looked at when the dataflow is built. What brokers
+    refuse later is seen when a snapshot counts already: a transactional id that it may not
+    have, or a message beyond the topic's `max.message.bytes`. Then the program goes on once they
+    take it.
 
     Examples
     --------
@@ -97,12 +109,16 @@ class KafkaSink:
         config: Mapping[str, Any] | None = None,
     ) -> None:
         require_extra("confluent_kafka", "kafka", "Kafka is written to by confluent-kafka")
+        check_text("topic", topic, "'totals'")
+        check_text("name", name, "'totals of shops'")
+        if commits is not None:
+            check_text("commits", commits, "'totals.commits'")
         self._servers = servers
         self._topic = topic
         self._name = name
         self._commits = f"{topic}.commits" if commits is None else commits
         self._config = client_config(servers, config, _OURS, "KafkaSink")
-        self.largest = int(self._config.get("message.max.bytes", LARGEST)) - OVERHEAD
+        self.largest = _number(self._config, "message.max.bytes", LARGEST) - OVERHEAD
         """How many bytes of key and value a record may have."""
         self._producers: dict[int, Any] = {}
         """By worker whose output is committed here."""
@@ -111,6 +127,7 @@ class KafkaSink:
 
     def open(self, context: Any) -> KafkaSinkWriter:
         """The writer of a worker; see `Sink`."""
+        self._check(context.index)
         writer = KafkaSinkWriter(self, context.index, context.run)
         claim(
             writer,
@@ -120,6 +137,21 @@ class KafkaSink:
             "committed: give each its own",
         )
         return writer
+
+    def _check(self, worker: int) -> None:
+        """Raise if Kafka would take nothing: later the snapshot that has it would count."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        # It begins no transactions, which would end those of worker 0: that commits for all now.
+        client = self._new_client(worker)
+        made_later = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE)
+        for topic in (self._topic, self._commits):
+            try:
+                error = client.list_topics(topic, OPEN_S).topics[topic].error
+            except KafkaException as cause:
+                raise self._refusal("cannot be opened", cause) from cause
+            if error is not None and error.code() not in made_later:
+                raise self._refusal(f"topic {topic!r}", KafkaException(error))
 
     def commit(self, tokens: Sequence[Token]) -> None:
         """Write what is prepared, unless it was written; see `TransactionalSink`."""
@@ -144,10 +176,16 @@ class KafkaSink:
         self._producers.clear()
         self._last.clear()
 
-    def _new_producer(self, worker: int) -> Any:
-        from confluent_kafka import KafkaException, Producer
+    def _new_client(self, worker: int) -> Any:
+        from confluent_kafka import Producer
 
-        producer = Producer({**self._config, "transactional.id": f"{self._name}-{worker}"})
+        config = {**self._config, "transactional.id": f"{self._name}-{worker}"}
+        return new_client(Producer, config, "KafkaSink")
+
+    def _new_producer(self, worker: int) -> Any:
+        from confluent_kafka import KafkaException
+
+        producer = self._new_client(worker)
         try:
             producer.init_transactions(TIMEOUT_S)
         except KafkaException as error:
@@ -294,6 +332,19 @@ class KafkaSinkWriter:
         self._records = []
 
 
+def _number(config: Mapping[str, Any], name: str, default: int) -> int:
+    """A property that is a number.
+
+    >>> _number({"message.max.bytes": "2000"}, "message.max.bytes", 5)
+    2000
+    """
+    found = config.get(name, default)
+    try:
+        return int(found)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"config={{...}}: {name} is an integer; found {found!r}") from error
+
+
 def _as_bytes(found: bytes | str | None) -> bytes | None:
     return found.encode() if isinstance(found, str) else found
 
@@ -305,5 +356,10 @@ def _produce(producer: Any, topic: str, key: Any, value: Any) -> None:
             producer.produce(topic, value, key)
             producer.poll(0)
             return
-        except BufferError:
+        except BufferError as error:
+            if not len(producer):
+                raise SinkError(
+                    f"a record of topic {topic!r} is larger than the client keeps: config= has "
+                    "queue.buffering.max.kbytes"
+                ) from error
             producer.poll(0.1)

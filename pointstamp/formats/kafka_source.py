@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from pointstamp.errors import PositionError, SourceError, UsageError
+from pointstamp.formats.connector_arguments import check_seconds, check_text
 from pointstamp.formats.extras import require_extra
 
 N_MESSAGES = 10_000
@@ -84,6 +85,8 @@ class KafkaSource:
     PositionError
         If a partition does not have the position any more: it is older than what Kafka keeps, or
         the topic was made anew.
+    UsageError
+        When it is built into a dataflow, if `config` is not as librdkafka has it.
     MissingExtraError
         If confluent-kafka is not installed.
 
@@ -110,12 +113,18 @@ class KafkaSource:
         config: Mapping[str, Any] | None = None,
     ) -> None:
         require_extra("confluent_kafka", "kafka", "Kafka is read by confluent-kafka")
+        names = [topics] if isinstance(topics, str) else topics
+        if not isinstance(names, Sequence | Set) or not names:
+            raise UsageError(f"topics is a text, or several in a list; found {topics!r}")
+        for topic in names:
+            check_text("a topic", topic, "'orders'")
+        check_seconds("discover_s", discover_s)
         if start not in ("earliest", "latest"):
             raise UsageError(f"start={start!r} is neither 'earliest' nor 'latest'")
         if discover_s is not None and not follow:
             raise UsageError("with follow=False partitions end, and discover_s= finds none later")
         self._servers = servers
-        self._topics = [topics] if isinstance(topics, str) else list(topics)
+        self._topics = list(names)
         self._start = start
         self._follow = follow
         self._config = client_config(servers, config, _OURS, "KafkaSource")
@@ -168,16 +177,15 @@ class KafkaSource:
     def _new_client(self) -> Any:
         from confluent_kafka import Consumer
 
-        return Consumer(
-            {
-                "group.id": "pointstamp",  # which it needs, and does not join
-                "fetch.wait.max.ms": 100,  # before which no new partition is asked for
-                **self._config,
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "error",
-            }
-        )
+        config = {
+            "group.id": "pointstamp",  # which it needs, and does not join
+            "fetch.wait.max.ms": 100,  # before which no new partition is asked for
+            **self._config,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+        return new_client(Consumer, config, "KafkaSource")
 
     def _client(self) -> _SharedConsumer:
         """That of this worker, which is a thread at least."""
@@ -205,15 +213,41 @@ def client_config(
     Raises
     ------
     UsageError
-        If it has some of that.
+        If it has some of that; if it is no mapping, or there are no servers.
 
     >>> client_config("a:1", {"client.id": "x"}, frozenset(["acks"]), "KafkaSink")
     {'client.id': 'x', 'bootstrap.servers': 'a:1'}
     """
+    check_text("servers", servers, "'host:9092,other:9092'")
+    if config is not None and not isinstance(config, Mapping):
+        raise UsageError(
+            f"config is a mapping, such as {{'security.protocol': 'SASL_SSL'}}; found {config!r}"
+        )
     given = dict(config or {})
+    if other := [name for name in given if not isinstance(name, str)]:
+        raise UsageError(f"config={{...}} has properties by their names, as texts; found {other}")
     if taken := sorted(ours & given.keys()):
         raise UsageError(f"config={{...}} has {taken}, which {whose} sets itself: leave that out")
     return {**given, "bootstrap.servers": servers}
+
+
+def new_client(kind: Callable[[dict[str, Any]], Any], config: dict[str, Any], whose: str) -> Any:
+    """A client of librdkafka, which looks at its configuration, and connects later.
+
+    Raises
+    ------
+    UsageError
+        If the configuration is wrong.
+    """
+    from confluent_kafka import KafkaException
+
+    try:
+        return kind(config)
+    except (KafkaException, TypeError, ValueError) as error:
+        cause = error.args[0].str() if isinstance(error, KafkaException) else error
+        raise UsageError(
+            f"{whose}: Kafka's client refuses its configuration: {cause}; see config={{...}}"
+        ) from error
 
 
 def _partitions_of(client: Any, servers: str, topic: str) -> list[int]:

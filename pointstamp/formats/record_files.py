@@ -19,7 +19,13 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from pointstamp.errors import ColumnError, FileFormatError, PositionError, SchemaError
+from pointstamp.errors import (
+    ColumnError,
+    FileFormatError,
+    PositionError,
+    SchemaError,
+    UsageError,
+)
 
 FORMATS = {
     ".parquet": "parquet",
@@ -371,12 +377,22 @@ def filesystem_of(place: str, filesystem: Any = None) -> tuple[fs.FileSystem, st
         A path, or a URI such as `s3://bucket/folder`.
     filesystem : pyarrow.fs.FileSystem or fsspec file system, optional
         Then `place` is a path there.
+
+    Raises
+    ------
+    UsageError
+        If Arrow knows no such place, or `filesystem` is none.
     """
     if filesystem is None:
-        if "://" in place:
+        if "://" not in place:
+            return fs.LocalFileSystem(), place
+        try:
             return fs.FileSystem.from_uri(place)
-        return fs.LocalFileSystem(), place
+        except (pa.ArrowException, OSError) as error:
+            raise UsageError(f"{place!r}: Arrow finds no file system there: {error}") from error
     if not isinstance(filesystem, fs.FileSystem):
+        if not callable(getattr(filesystem, "open", None)):
+            raise UsageError(f"filesystem is one of pyarrow.fs, or of fsspec; found {filesystem!r}")
         handler: Any = fs.FSSpecHandler  # of which the stubs believe that it is abstract
         filesystem = fs.PyFileSystem(handler(filesystem))
     return filesystem, place

@@ -4,13 +4,16 @@ What an epoch has is kept in its token, which is part of the snapshot. When that
 transaction of the database inserts the rows and notes, in a table of commits, which epoch they are
 of. So a program that commits again finds in the database itself whether they are there.
 
+What the database refuses then, it refuses each time a program begins with that snapshot. So the
+same transaction is tried before, when the epoch is complete, and rolled back.
+
 A database could keep rows that are not committed (a staging table, `PREPARE TRANSACTION`), but not
 every one does, and what a program that was lost has left there would have to be found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -18,9 +21,17 @@ import pyarrow as pa
 
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import SinkError
+from pointstamp.formats.connector_arguments import check_text
 from pointstamp.formats.databases import Connect, Database, is_sqlite, quoted
 from pointstamp.formats.sink_claims import claim
 from pointstamp.formats.sink_columns import columns_of, values_of
+
+FOREIGN_KEY = "23503"
+"""SQL's state of a foreign key that is violated; SQLite has none, and says it in words."""
+
+MAX_TRIED = 100_000
+"""How many rows of epochs before an epoch are tried with it: where snapshots are rare, to try all
+of them with each would cost ever more."""
 
 Token = dict[str, Any]
 """What is prepared: run, epoch and worker, and the rows as record batches."""
@@ -49,8 +60,8 @@ class SqlSink:
     Raises
     ------
     SinkError
-        If a record does not fit the table; if the database refuses; if another sink of the run
-        has this name.
+        When the dataflow is built, if the database or the table is not there, or another sink of
+        the run has this name; later, if a record does not fit the table, or the database refuses.
 
     Notes
     -----
@@ -59,6 +70,14 @@ class SqlSink:
     they are there when the epoch is complete. Records are dictionaries, tuples in the order of the
     table's columns, or batches with columns; they are cast to the types of the table, but for
     SQLite, which has values of any.
+
+    With a checkpoint the rows of an epoch are inserted twice: to try it, in a transaction that is
+    rolled back, and when the epoch counts. What the table refuses (a key that is there, NULL, a
+    check) so ends the program while the snapshot before is the last, and a program that is mended
+    goes on with that. Not seen before it counts is what is refused because of rows that are not
+    there yet: the same key from two workers, in two sinks, or more than some 100,000 rows apart
+    between two snapshots. Have records of one key on one worker (`exchange`). Where it happens,
+    the program goes on once the table takes the rows.
 
     Examples
     --------
@@ -86,6 +105,10 @@ class SqlSink:
         name: str | None = None,
         commits: str = "pointstamp_commits",
     ) -> None:
+        check_text("table", table, "'totals'")
+        check_text("commits", commits, "'pointstamp_commits'")
+        if name is not None:
+            check_text("name", name, "'totals of shops'")
         self._database = Database(place)
         self._schema_name, _, self._table = table.rpartition(".")
         self._name = table if name is None else name
@@ -95,12 +118,13 @@ class SqlSink:
         """The writer of a worker; see `Sink`."""
         with self._database.connected(SinkError) as connection:
             connection.adbc_connection.set_autocommit(False)
-            self._make_commits(connection)
             schema = connection.adbc_get_table_schema(
                 self._table, db_schema_filter=self._schema_name or None
             )
+            self._make_commits(connection)
             has_types = not is_sqlite(connection)
-        writer = SqlSinkWriter(repr(self), context.index, context.run, schema, has_types)
+        trial = self._try if context.commits_later else None
+        writer = SqlSinkWriter(repr(self), context.index, context.run, schema, has_types, trial)
         claim(
             writer,
             context,
@@ -113,14 +137,35 @@ class SqlSink:
     def commit(self, tokens: Sequence[Token]) -> None:
         """Insert what is prepared, unless it is there; see `TransactionalSink`."""
         with self._database.connected(SinkError) as connection:
-            connection.adbc_connection.set_autocommit(False)  # whatever it does by itself
-            for token in tokens:
-                if not self._is_committed(connection, token):
-                    self._insert(connection, token)
+            self._insert_new(connection, tokens)
             connection.adbc_connection.commit()
 
     def abort(self, run: str) -> None:
         """Nothing is prepared but in tokens; see `TransactionalSink`."""
+
+    def _try(self, tokens: Sequence[Token]) -> list[Token]:
+        """Commit, but for the end of it; the tokens that are not committed yet."""
+        from adbc_driver_manager import Error
+
+        with self._database.connected(SinkError) as connection:
+            try:
+                return self._insert_new(connection, tokens)
+            except Error as error:
+                if error.sqlstate == FOREIGN_KEY or "FOREIGN KEY" in str(error):
+                    return list(tokens)  # to rows that may come with another sink's
+                raise
+            finally:
+                connection.adbc_connection.rollback()
+
+    def _insert_new(self, connection: Any, tokens: Sequence[Token]) -> list[Token]:
+        """Insert what is not there, in a transaction that goes on; what that was."""
+        connection.adbc_connection.set_autocommit(False)  # whatever it does by itself
+        new = []
+        for token in tokens:
+            if not self._is_committed(connection, token):
+                self._insert(connection, token)
+                new.append(token)
+        return new
 
     def _make_commits(self, connection: Any) -> None:
         from adbc_driver_manager import Error
@@ -182,12 +227,23 @@ class SqlSink:
 class SqlSinkWriter:
     """What one worker writes with: keeps an epoch's rows until it is complete."""
 
-    def __init__(self, sink: str, index: int, run: str, schema: pa.Schema, has_types: bool) -> None:
+    def __init__(
+        self,
+        sink: str,
+        index: int,
+        run: str,
+        schema: pa.Schema,
+        has_types: bool,
+        trial: Callable[[Sequence[Token]], list[Token]] | None,
+    ) -> None:
         self._sink = sink
         self._index = index
         self._run = run
         self._schema = schema
         self._has_types = has_types
+        self._trial = trial
+        self._tried: list[Token] = []
+        """What was prepared, and may not be committed yet."""
         self._batches: list[pa.RecordBatch] = []
 
     def write(self, batch: Any) -> None:
@@ -211,11 +267,23 @@ class SqlSinkWriter:
         for _, alike in groupby(self._batches, lambda batch: batch.schema):
             batches += pa.Table.from_batches(list(alike)).combine_chunks().to_batches()
         self._batches = []
-        return {"run": self._run, "epoch": epoch, "worker": self._index, "batches": batches}
+        token = {"run": self._run, "epoch": epoch, "worker": self._index, "batches": batches}
+        if self._trial is not None:
+            # With what comes before it, as that may be what refuses it.
+            n_before = sum(batch.num_rows for each in self._tried for batch in each["batches"])
+            before = self._tried if n_before <= MAX_TRIED else []
+            try:
+                self._tried = self._trial([*before, token])
+            except SinkError as error:
+                raise SinkError(
+                    f"{self._sink}: epoch {epoch} does not count, as its rows are refused: {error}"
+                ) from error
+        return token
 
     def close(self) -> None:
         """Give up what is not prepared."""
         self._batches = []
+        self._tried = []
 
     def _columns(self, batch: Any) -> pa.RecordBatch:
         if self._has_types:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from pointstamp.containers.conform import conform
 from pointstamp.errors import ColumnError, PositionError, SchemaError, SourceError, UsageError
+from pointstamp.formats.connector_arguments import check_count, check_schema, check_seconds
 from pointstamp.formats.databases import Connect, Database, is_sqlite, is_table, quoted
 
 
@@ -85,16 +86,16 @@ class SqlSource:
         batch_rows: int = 65_536,
         follow_s: float | None = None,
     ) -> None:
-        if type(batch_rows) is not int or batch_rows < 1:
-            raise UsageError(f"batch_rows is an integer of at least 1; found {batch_rows!r}")
-        if not isinstance(query, str | Mapping):
+        check_count("batch_rows", batch_rows)
+        if not isinstance(query, str | Mapping) or not query:
             raise UsageError(f"a query is a text, or a mapping with several; found {query!r}")
-        if not isinstance(key, str):
+        for name, text in query.items() if isinstance(query, Mapping) else [("rows", query)]:
+            if not isinstance(name, str) or not isinstance(text, str) or not text.strip():
+                raise UsageError(f"a query is a text, with a name; found {name!r}: {text!r}")
+        if not isinstance(key, str) or not key:
             raise UsageError(f"a key is the name of a column; found {key!r}")
-        if schema is not None and not isinstance(schema, pa.Schema):
-            raise UsageError(f"schema is a pyarrow.Schema; found {schema!r}")
-        if follow_s is not None and not (isinstance(follow_s, int | float) and follow_s > 0):
-            raise UsageError(f"follow_s is a number of seconds above 0; found {follow_s!r}")
+        check_schema(schema)
+        check_seconds("follow_s", follow_s)
         self._database = Database(place)
         self._queries = {"rows": query} if isinstance(query, str) else dict(query)
         self._key = key
@@ -103,9 +104,15 @@ class SqlSource:
         self._follow_s = follow_s
         if follow_s is not None:
             self.poll_s = follow_s
+        if schema is None:
+            self.schema_advice = (
+                "without schema= the types of a SqlSource are those of its driver, and SQLite's "
+                "guesses them by the values of each batch: give it schema="
+            )
 
     def partitions(self) -> Sequence[str]:
         """The names of the queries; of one alone, "rows"."""
+        self._database.check_is_there(SourceError)
         return list(self._queries)
 
     def open(self, partition: str, position: Any) -> Iterator[tuple[Any, Any] | None]:

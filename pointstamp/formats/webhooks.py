@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pointstamp.errors import SourceError, UsageError
+from pointstamp.formats.connector_arguments import check_count, check_text
 
 REQUEST_S = 10.0
 """How long a sender may take for a request."""
+
+
+N_DIGITS = 18
+"""Of a length that some machine may have."""
 
 
 class WebhookCall(NamedTuple):
@@ -82,9 +88,9 @@ class WebhookSource:
     ) -> None:
         if type(port) is not int or not 0 < port < 1 << 16:
             raise UsageError(f"a port is an integer from 1 to 65535; found {port!r}")
-        for name, number in (("max_waiting", max_waiting), ("max_body_bytes", max_body_bytes)):
-            if type(number) is not int or number < 1:
-                raise UsageError(f"{name} is an integer of at least 1; found {number!r}")
+        check_text("host", host, "'127.0.0.1'")
+        check_count("max_waiting", max_waiting)
+        check_count("max_body_bytes", max_body_bytes)
         self._port = port
         self._host = host
         self._max_waiting = max_waiting
@@ -140,6 +146,11 @@ class _WebhookServer(ThreadingHTTPServer):
         self.calls = calls
         self.max_body_bytes = max_body_bytes
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing of a sender that has gone: standard error is the program's."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
 
 class _WebhookHandler(BaseHTTPRequestHandler):
     """Answers one sender."""
@@ -153,7 +164,8 @@ class _WebhookHandler(BaseHTTPRequestHandler):
         if not length.isascii() or not length.isdigit():
             self._answer(HTTPStatus.LENGTH_REQUIRED)
             return
-        if int(length) > self.server.max_body_bytes:
+        # Python makes no integers of thousands of digits.
+        if len(length) > N_DIGITS or int(length) > self.server.max_body_bytes:
             self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return
         body = self.rfile.read(int(length))

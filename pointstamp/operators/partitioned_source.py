@@ -24,7 +24,7 @@ from pointstamp.containers import hash_key
 from pointstamp.containers.registry import batches_of, n_records
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.connectors import Source
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.run_epochs import RunEpochs
@@ -35,6 +35,7 @@ from pointstamp.errors import (
     ContainerError,
     PartitionLostError,
     PointstampError,
+    SchemaError,
     SourceError,
 )
 from pointstamp.progress.operate import Interest
@@ -294,12 +295,21 @@ class _PartitionReading:
             partition, (data, position) = found
             with outputs[0].session(capability) as session:
                 for batch in partition.batches(data):
-                    session.give_batch(batch)
+                    self._give(session, batch)
             self._has_sent = True
             self._positions[partition.name] = (position, False)
             return True
         self._rest()
         return False
+
+    def _give(self, session: Session, batch: Any) -> None:
+        try:
+            session.give_batch(batch)
+        except SchemaError as error:
+            advice = getattr(self._source, "schema_advice", None)
+            if advice is None:
+                raise
+            raise SchemaError(f"{error}\n{advice}") from error
 
     def _ends_epoch(self, inputs: list[Input]) -> bool:
         """Go on to the next epoch, or to the end, if this one is over; whether it is."""

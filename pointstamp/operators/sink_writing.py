@@ -57,9 +57,9 @@ def write_to_sink(stream: StreamCore[Any], sink: Sink | TransactionalSink, name:
 def _opened(sink: Any, name: str, info: OperatorInfo, run: RunEpochs | None) -> Any:
     """The writer, which is closed when the dataflow ends."""
     context = (
-        SinkContext(info.index, info.peers, uuid4().hex)
+        SinkContext(info.index, info.peers, uuid4().hex, commits_later=False)
         if run is None
-        else SinkContext(info.index, info.peers, run.run, run.is_new)
+        else SinkContext(info.index, info.peers, run.run, run.is_new, run.commits_later)
     )
     writer = sink.open(context)
     if not callable(getattr(writer, "write", None)):
@@ -131,7 +131,7 @@ class _Transactions:
         """Commit what the snapshot has, and remove what came after; one worker for all."""
         if self._info.index == 0:
             if self._tokens:
-                self._sink.commit([self._tokens[key] for key in sorted(self._tokens)])
+                self._commit(sorted(self._tokens))
             self._sink.abort(run.run)
         self._tokens.clear()
 
@@ -170,14 +170,17 @@ class _Transactions:
         """The snapshot of this epoch counts, and with it what was prepared up to it."""
         ready = sorted(key for key in self._tokens if key[0] <= epoch)
         if ready:
-            try:
-                self._sink.commit([self._tokens[key] for key in ready])
-            except SinkError:
-                raise
-            except Exception as error:
-                raise SinkError(
-                    f"sink {self._name!r} cannot commit epoch {ready[-1][0]}: {error!r}; it is "
-                    "committed when the program begins again"
-                ) from error
+            self._commit(ready)
             for key in ready:
                 del self._tokens[key]
+
+    def _commit(self, keys: list[tuple[int, int]]) -> None:
+        try:
+            self._sink.commit([self._tokens[key] for key in keys])
+        except Exception as error:
+            cause = str(error) if isinstance(error, SinkError) else repr(error)
+            raise SinkError(
+                f"sink {self._name!r} cannot commit epoch {keys[-1][0]}: {cause}; the snapshot of "
+                "that epoch has it, so that each program that begins with it commits it first: "
+                "mend what refuses it, and begin again"
+            ) from error

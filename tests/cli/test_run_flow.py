@@ -64,6 +64,24 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, run: Callable[...,
     ran = run("run", f"{program}:main", *options, "--threads")
     assert ran.status == 2
     assert "the flow has no source" in ran.err
+    ran = run("run", f"{program}:main")
+    assert (ran.status, ran.out) == (2, "")
+    assert "main takes a scope, in which it builds a dataflow with sources: name --ch" in ran.err
+    program.with_name("worker_" + program.name).write_text("def main(worker):\n    pass\n")
+    ran = run("run", f"{program.with_name('worker_' + program.name)}:main", *options)
+    assert (ran.status, ran.out) == (2, "")
+    assert "main takes a worker, and with --checkpoint or --epoch-s it is given a sco" in ran.err
+
+
+def test_a_checkpoint_that_is_no_folder_is_refused(tmp_path: Path, run: Callable[..., Ran]) -> None:
+    program = tmp_path / f"folder_{tmp_path.name.replace('-', '_')}.py"
+    program.write_text("def main(scope):\n    pass\n")
+    for place in (program, program / "below"):
+        ran = run("run", f"{program}:main", "--threads", "--checkpoint", place)
+        assert (ran.status, ran.out) == (2, "")
+        assert ran.err == (
+            f"pointstamp: a checkpoint is kept in a folder, and {program} is a file\n"
+        )
 
 
 @pytest.mark.parametrize("epoch_s", ["-1", "soon"])

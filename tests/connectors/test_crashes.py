@@ -73,10 +73,7 @@ PLANTED = {
     ),
     "what the snapshot has is not committed by the next run": (
         sink_writing,
-        (
-            "self._sink.commit([self._tokens[key] for key in sorted(self._tokens)])",
-            "pass",
-        ),
+        ("                self._commit(sorted(self._tokens))\n", "                pass\n"),
     ),
     "a snapshot counts when the first part is there": (
         run_flow,

@@ -18,16 +18,25 @@ N_BATCHES = 4
 
 
 class Numbers(paf.FlightServerBase):
-    """A flight of two endpoints, one of which says where it is; by path and by command."""
+    """Flights of some endpoints, which say where they are, or do not; by path and by command."""
 
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
-        if (descriptor.path or [descriptor.command])[0] not in (b"numbers", b"all"):
+        here = f"grpc://127.0.0.1:{self.port}"
+        reuse = "arrow-flight-reuse-connection://?"
+        two = [(b"a", []), (b"\xff", [here])]
+        flights: dict[bytes, list[tuple[bytes, list[str]]]] = {
+            b"numbers": two,
+            b"all": two,
+            b"parts": [
+                *((b"a", locations) for locations in ([reuse], [], [here], [reuse])),
+                (b"\xff", ["https://x", here]),
+            ],
+            b"elsewhere": [(b"a", ["https://x"])],
+        }
+        found = flights.get((descriptor.path or [descriptor.command])[0])
+        if found is None:
             raise paf.FlightServerError("no such flight")
-        here = paf.Location.for_grpc_tcp("127.0.0.1", self.port)
-        endpoints = [
-            paf.FlightEndpoint(b"a", []),
-            paf.FlightEndpoint(b"\xff", [here]),
-        ]
+        endpoints = [paf.FlightEndpoint(*each) for each in found]
         return paf.FlightInfo(pa.schema([("n", pa.int64())]), descriptor, endpoints, -1, -1)
 
     def do_get(self, context: Any, ticket: Any) -> Any:
@@ -65,5 +74,26 @@ def test_what_cannot_be_read_is_said(location: str) -> None:
         list(source.open("b", None))
     with pytest.raises(SourceError, match="no such flight"):
         FlightSource(location, "letters").partitions()
+    with pytest.raises(SourceError, match=r"at \['https://x'\], and none of them is a server"):
+        list(FlightSource(location, "elsewhere").open("a", None))
     with pytest.raises(UsageError, match="a path, or a command as bytes; found ''"):
         FlightSource(location, "")
+    with pytest.raises(UsageError, match=r"location is a text, such as .*; found 5"):
+        FlightSource(5, "numbers")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"headers are a mapping, .*; found 5"):
+        FlightSource(location, "numbers", headers=5)  # type: ignore[arg-type]
+
+
+def test_endpoints_of_one_ticket_are_several_and_may_name_the_server_itself(location: str) -> None:
+    source = FlightSource(location, "parts")
+    reuse = "arrow-flight-reuse-connection://?"
+    assert source.partitions() == [
+        f"a at {reuse}",
+        f"a at {reuse} (again)",
+        f"a at {location}",
+        "a at the server",
+        "\xff",
+    ]
+    check_source(source)
+    records = ps.testing.collect(lambda scope: scope.source(source))
+    assert len(records) == 5 * 2 * N_BATCHES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -120,8 +121,17 @@ def test_what_gives_no_events_is_said(events: str) -> None:
         read(ServerSentEventSource("http://127.0.0.1:1"))
     with pytest.raises(PositionError, match="the id of an event, a text; found 3"):
         read(ServerSentEventSource(events), 3)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="'ftp://x' is no address of HTTP"):
-        ServerSentEventSource("ftp://x")
+    wrong = ["ftp://x", "http://", "http://x:y", "x", "", 5, None]
+    for url in wrong:
+        with pytest.raises(UsageError, match="is no address of HTTP"):
+            ServerSentEventSource(url)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"see urllib\.parse\.quote"):
+        ServerSentEventSource("http://x/two words")
+    with pytest.raises(UsageError, match=r"no password here, .*\(x\)"):
+        ServerSentEventSource("http://me:secret@x/")
+    for headers in (5, {"a": 5}, {5: "a"}, {"a": "b\nc: d"}):
+        with pytest.raises(UsageError, match=r"headers are .*; found"):
+            ServerSentEventSource("http://x", headers=headers)  # type: ignore[arg-type]
 
 
 STREAM = (
@@ -158,7 +168,9 @@ def call(port: int, method: str, path: str, body: bytes | None, **headers: str) 
         return connection.getresponse().status
 
 
-def test_what_is_sent_to_a_webhook_is_taken_and_too_much_is_refused() -> None:
+def test_what_is_sent_to_a_webhook_is_taken_and_too_much_is_refused(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     port = free_port()
     source = WebhookSource(port, max_waiting=2, max_body_bytes=10)
     [name] = source.partitions()
@@ -169,6 +181,10 @@ def test_what_is_sent_to_a_webhook_is_taken_and_too_much_is_refused() -> None:
     assert call(port, "POST", "/orders", b"more") == 503
     assert call(port, "POST", "/orders", b"12345678901") == 413
     assert call(port, "GET", "/orders", None) == 501
+    assert call(port, "POST", "/orders", b"", **{"Content-Length": "9" * 5000}) == 413
+    with socket.create_connection(("127.0.0.1", port)) as sender:
+        sender.sendall(b"POST /orders HTTP/1.1\r\nContent-Length: 9\r\n\r\n1")
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
     calls, position = next(reader)
     assert position is None
     assert [(each.path, each.body) for each in calls] == [("/orders?x=1", b"one"), ("/orders", b"")]
@@ -179,6 +195,7 @@ def test_what_is_sent_to_a_webhook_is_taken_and_too_much_is_refused() -> None:
     reader.close()
     with pytest.raises(ConnectionRefusedError):
         call(port, "POST", "/", b"")
+    assert capfd.readouterr().err == ""  # it is the program's
 
 
 def test_a_dataflow_of_webhooks_runs_until_it_is_ended() -> None:
@@ -213,5 +230,7 @@ def test_a_dataflow_of_webhooks_runs_until_it_is_ended() -> None:
 def test_what_is_no_webhook_is_said() -> None:
     with pytest.raises(UsageError, match="a port is an integer from 1 to 65535; found 0"):
         WebhookSource(0)
+    with pytest.raises(UsageError, match=r"host is a text, such as '127\.0\.0\.1'; found 5"):
+        WebhookSource(8080, 5)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="max_waiting is an integer of at least 1; found 0"):
         WebhookSource(8080, max_waiting=0)

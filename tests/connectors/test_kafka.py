@@ -92,11 +92,58 @@ def test_what_cannot_be_read_is_said(cluster: KafkaCluster, topic: str) -> None:
         KafkaSource(cluster.servers, topic, follow=False, discover_s=1.0)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "refusal"),
+    [
+        ("servers", "", "servers is a text, such as 'host:9092,other:9092'; found ''"),
+        ("servers", ["a:9092"], r"servers is a text, .*; found \['a:9092'\]"),
+        ("topics", 5, "topics is a text, or several in a list; found 5"),
+        ("topics", [], r"topics is a text, or several in a list; found \[\]"),
+        ("topics", ["a", 5], "a topic is a text, such as 'orders'; found 5"),
+        ("discover_s", "x", "discover_s is a number of seconds above 0; found 'x'"),
+        ("config", 5, "config is a mapping, such as .*; found 5"),
+        ("config", {5: "x"}, r"properties by their names, as texts; found \[5\]"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_at_once(
+    name: str, value: Any, refusal: str
+) -> None:
+    with pytest.raises(UsageError, match=refusal):
+        KafkaSource(**{"servers": "127.0.0.1:1", "topics": "topic", name: value})
+    if name in ("servers", "config"):
+        with pytest.raises(UsageError, match=refusal):
+            KafkaSink(**{"servers": "127.0.0.1:1", "topic": "topic", "name": "x", name: value})
+
+
+@pytest.mark.parametrize(
+    ("config", "refusal"),
+    [
+        ({"nonsense": 1}, 'No such configuration property: "nonsense"'),
+        ({"acks": 1}, "`acks` must be set to `all`"),
+        ({"stats_cb": 1}, "stats_cb"),
+    ],
+)
+def test_a_configuration_that_the_client_refuses_is_said_when_a_dataflow_is_built(
+    cluster: KafkaCluster, topic: str, config: dict[str, Any], refusal: str
+) -> None:
+    with pytest.raises(UsageError, match=f"KafkaSink: Kafka's client refuses .*{refusal}"):
+        KafkaSink(cluster.servers, topic, name=topic, config=config).open(ps.SinkContext())
+    if "acks" not in config:
+        with pytest.raises(UsageError, match=f"KafkaSource: Kafka's client refuses .*{refusal}"):
+            KafkaSource(cluster.servers, topic, config=config).partitions()
+    with pytest.raises(UsageError, match=r"message\.max\.bytes is an integer; found 'x'"):
+        KafkaSink(cluster.servers, topic, name=topic, config={"message.max.bytes": "x"})
+
+
 def test_brokers_that_are_not_there_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pointstamp.formats.kafka_source.TIMEOUT_S", 0.2)
     source = KafkaSource("127.0.0.1:1", "topic", config={"log_level": 0})
     with pytest.raises(SourceError, match=r"Kafka at 127\.0\.0\.1:1: "):
         source.partitions()
+    monkeypatch.setattr("pointstamp.formats.kafka_sink.OPEN_S", 0.2)
+    sink = KafkaSink("127.0.0.1:1", "topic", name="topic", config={"log_level": 0})
+    with pytest.raises(SinkError, match=r"KafkaSink\('127\.0\.0\.1:1', .*: cannot be opened: "):
+        sink.open(ps.SinkContext())
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,8 @@ def place(address_of_server: str | None, tmp_path: Path) -> Iterator[str]:
 def query(place: str, *statements: str) -> list[Any]:
     """What the last of some statements gives."""
     rows: list[Any] = []
+    if place.startswith("sqlite:////"):
+        Path(place.removeprefix("sqlite:///")).touch()  # an empty one is a database
     with Database(place).connected(AssertionError) as connection:  # type: ignore[arg-type]
         for statement in statements:
             with connection.cursor() as cursor:
@@ -135,12 +137,49 @@ def test_keys_may_be_texts_and_several_queries_are_partitions(place: str) -> Non
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("query", 5), ("key", 5), ("schema", {"id": int}), ("follow_s", -1), ("follow_s", "x")],
+    [
+        ("place", 5),
+        ("place", "sqlite:///"),
+        ("query", 5),
+        ("query", {}),
+        ("query", {"all": 5}),
+        ("key", 5),
+        ("schema", {"id": int}),
+        ("batch_rows", 0),
+        ("follow_s", -1),
+        ("follow_s", "x"),
+    ],
 )
 def test_an_argument_of_another_type_is_refused_at_once(name: str, value: Any) -> None:
-    arguments = {"query": "orders", "key": "id", name: value}
-    with pytest.raises(UsageError, match="found"):
-        SqlSource("sqlite:///test.db", **arguments)
+    arguments = {"place": "sqlite:///test.db", "query": "orders", "key": "id", name: value}
+    with pytest.raises(UsageError, match="found" if name != "place" else "is no database"):
+        SqlSource(**arguments)
+    with pytest.raises(UsageError, match="table is a text, such as 'totals'; found 5"):
+        SqlSink("sqlite:///test.db", 5)  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    file = tmp_path / "missing.db"
+    source = SqlSource(f"sqlite:///{file}", "orders", key="id")
+    with pytest.raises(SourceError, match="there is no such file"):
+        source.partitions()
+    with pytest.raises(SourceError, match="there is no such file"):
+        read(source)
+    with pytest.raises(SinkError, match="there is no such file"):
+        SqlSink(f"sqlite:///{file}", "orders").open(ps.SinkContext())
+    assert not file.exists()
+
+
+def test_types_that_sqlite_guesses_are_to_be_given(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    query(
+        place,
+        "CREATE TABLE visits (n INTEGER, at)",
+        "INSERT INTO visits VALUES (1, 2), (2, 3), (3, '')",
+    )
+    source = SqlSource(place, "visits", key="n", batch_rows=1)
+    with pytest.raises(WorkerError, match=r"(?s)another schema .* give it schema="):
+        ps.testing.collect(lambda scope: scope.source(source))
 
 
 def test_texts_that_are_one_to_the_database_stay_together(tmp_path: Path) -> None:
@@ -199,8 +238,6 @@ def test_what_cannot_be_read_is_said(place: str) -> None:
         read(SqlSource(place, "orders", key="id", schema=pa.schema([("text", pa.int64())])))
     with pytest.raises(PositionError, match=r"there is no query 'x', but \['rows'\]"):
         read(SqlSource(place, "orders", key="id"), None, "x")
-    with pytest.raises(UsageError, match="batch_rows is an integer of at least 1; found 0"):
-        SqlSource(place, "orders", key="id", batch_rows=0)
 
 
 def test_what_is_no_database_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,18 +295,91 @@ def test_what_sqlite_does_not_take_is_refused_before_a_snapshot_has_it(
     # A snapshot that has it would be refused by the database each time a program begins with it.
     place = f"sqlite:///{tmp_path / 'test.db'}"
     query(place, "CREATE TABLE totals (shop TEXT, cents)")
-
-    def flow_of(value: Any) -> Callable[[Any], None]:
-        def flow(scope: Any) -> None:
-            scope.source(Once([("a", value)])).sink(SqlSink(place, "totals"))
-
-        return flow
-
     checkpoint = tmp_path / "checkpoint"
     with pytest.raises(WorkerError, match=r"column 'cents' is of type .* SQLite does not take"):
-        ps.run(flow_of(value), threads=True, checkpoint=checkpoint)
-    ps.run(flow_of(7), threads=True, checkpoint=checkpoint)
+        ps.run(once(place, [("a", value)]), threads=True, checkpoint=checkpoint)
+    ps.run(once(place, [("a", 7)]), threads=True, checkpoint=checkpoint)
     assert query(place, "SELECT * FROM totals") == [("a", 7)]
+
+
+def once(place: str, records: list[Any], **arguments: Any) -> Callable[[Any], None]:
+    """A dataflow of some records to the table `totals`."""
+
+    def flow(scope: Any) -> None:
+        scope.source(Once(records)).sink(SqlSink(place, "totals", **arguments))
+
+    return flow
+
+
+CHECKED = (
+    "CREATE TABLE totals (shop VARCHAR(20) PRIMARY KEY, cents INTEGER NOT NULL CHECK (cents < 100))"
+)
+
+
+def test_what_a_table_refuses_ends_the_program_before_a_snapshot_has_it(
+    place: str, tmp_path: Path
+) -> None:
+    query(place, CHECKED, "INSERT INTO totals VALUES ('old', 1)")
+    checkpoint = tmp_path / "checkpoint"
+    refused: list[list[Any]] = [[("old", 2)], [("a", 1), ("a", 2)], [("a", None)], [("a", 100)]]
+    for records in refused:
+        with pytest.raises(WorkerError, match=r"epoch .* does not count, as its rows are refused"):
+            ps.run(once(place, records), threads=True, checkpoint=checkpoint)
+    ps.run(once(place, [("a", 7)]), threads=True, checkpoint=checkpoint)
+    assert query(place, "SELECT * FROM totals") == [("old", 1), ("a", 7)]
+
+
+def test_an_epoch_is_tried_with_those_before_it_that_are_not_committed(place: str) -> None:
+    query(place, CHECKED)
+    sink = SqlSink(place, "totals")
+    writer = sink.open(ps.SinkContext())
+    tokens = []
+    for epoch, shop in enumerate("ab"):
+        writer.write([(shop, 1)])
+        tokens.append(writer.prepare(epoch))
+    sink.commit(tokens[:1])
+    writer.write([("b", 2)])
+    with pytest.raises(SinkError, match="epoch 2 does not count"):
+        writer.prepare(2)
+    sink.commit(tokens)
+    writer.write([("a", 2)])
+    with pytest.raises(SinkError, match="epoch 3 does not count"):
+        writer.prepare(3)
+    assert query(place, "SELECT * FROM totals ORDER BY shop") == [("a", 1), ("b", 1)]
+
+
+def test_rows_may_name_those_of_another_sink(place: str) -> None:
+    query(
+        place,
+        "CREATE TABLE shops (shop VARCHAR(20) PRIMARY KEY)",
+        "CREATE TABLE totals (shop VARCHAR(20) REFERENCES shops, cents INTEGER)",
+    )
+    sinks = {name: SqlSink(place, name) for name in ("shops", "totals")}
+    writers = {name: sink.open(ps.SinkContext()) for name, sink in sinks.items()}
+    writers["shops"].write([("a",)])
+    writers["totals"].write([("a", 1)])
+    tokens = {name: writer.prepare(1) for name, writer in writers.items()}
+    for name, sink in sinks.items():
+        sink.commit([tokens[name]])
+    assert query(place, "SELECT * FROM totals") == [("a", 1)]
+    for statement in ("DROP TABLE totals", "DROP TABLE shops"):
+        query(place, statement)
+
+
+def test_what_is_refused_when_it_counts_is_there_when_that_is_mended(
+    place: str, tmp_path: Path
+) -> None:
+    query(place, CHECKED)
+
+    def flow(scope: Any) -> None:
+        for name in ("one", "other"):  # neither sees the rows of the other when it tries its own
+            once(place, [("a", 1)], name=name)(scope)
+
+    with pytest.raises(WorkerError, match=r"cannot commit epoch .*: mend what refuses it, and"):
+        ps.run(flow, threads=True, checkpoint=tmp_path / "checkpoint")
+    query(place, "UPDATE totals SET shop = 'b'")
+    ps.run(flow, threads=True, checkpoint=tmp_path / "checkpoint")
+    assert query(place, "SELECT shop FROM totals ORDER BY shop") == [("a",), ("b",)]
 
 
 def test_two_sinks_of_one_name_are_refused(place: str) -> None:

@@ -134,13 +134,14 @@ def test_epochs_are_sampled() -> None:
         def measured() -> Any:
             view._read_s = 0.0
             found = view.view()
-            return found if found["latencies"]["n"] > 5 else None
+            # Between two looks there may be no end of an epoch; then the next look has one.
+            is_measured = found["latencies"]["n"] > 5 and found["latencies"]["rate"] > 0
+            return found if is_measured else None
 
         return until(measured)
 
     view = watched(look, workers=1)
-    assert 1e-6 < view["latencies"]["p50"] <= view["latencies"]["p99"] < 10
-    assert view["latencies"]["rate"] > 0
+    assert 1e-6 < view["latencies"]["p50"] <= view["latencies"]["p99"]
 
 
 def slow(worker: ps.Worker, is_over: threading.Event) -> None:

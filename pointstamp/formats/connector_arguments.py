@@ -1,0 +1,112 @@
+"""Arguments of sources and sinks, looked at when they are given: what is refused is named.
+
+A wrong one would be noticed by a library, when something is read or written for the first time,
+and called by what the library knows of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from pointstamp.errors import UsageError
+
+
+def check_text(name: str, found: Any, example: str) -> None:
+    """Raise unless an argument is a text that is not empty.
+
+    >>> check_text("servers", "a:9092", "'host:9092'")
+    >>> check_text("servers", "", "'host:9092'")
+    Traceback (most recent call last):
+    ...
+    pointstamp.errors.UsageError: servers is a text, such as 'host:9092'; found ''
+    """
+    if not isinstance(found, str) or not found:
+        raise UsageError(f"{name} is a text, such as {example}; found {found!r}")
+
+
+def check_count(name: str, found: Any) -> None:
+    """Raise unless an argument is an integer of at least 1.
+
+    >>> check_count("batch_rows", 0)
+    Traceback (most recent call last):
+    ...
+    pointstamp.errors.UsageError: batch_rows is an integer of at least 1; found 0
+    """
+    if type(found) is not int or found < 1:
+        raise UsageError(f"{name} is an integer of at least 1; found {found!r}")
+
+
+def check_seconds(name: str, found: Any) -> None:
+    """Raise unless an argument is a number of seconds above 0, or None.
+
+    >>> check_seconds("follow_s", None)
+    >>> check_seconds("follow_s", float("nan"))
+    Traceback (most recent call last):
+    ...
+    pointstamp.errors.UsageError: follow_s is a number of seconds above 0; found nan
+    """
+    is_number = isinstance(found, int | float) and type(found) is not bool
+    if found is not None and not (is_number and found > 0):
+        raise UsageError(f"{name} is a number of seconds above 0; found {found!r}")
+
+
+def check_schema(found: Any) -> None:
+    """Raise unless an argument is a schema, or None.
+
+    >>> check_schema({"n": int})
+    Traceback (most recent call last):
+    ...
+    pointstamp.errors.UsageError: schema is a pyarrow.Schema; found {'n': <class 'int'>}
+    """
+    if found is not None and not isinstance(found, pa.Schema):
+        raise UsageError(f"schema is a pyarrow.Schema; found {found!r}")
+
+
+def place_of(name: str, found: Any) -> str:
+    """A path or a URI as a text; an empty one is the top of a file system.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+
+    >>> place_of("folder", 5)
+    Traceback (most recent call last):
+    ...
+    pointstamp.errors.UsageError: folder is a path or a URI; found 5
+    """
+    if not isinstance(found, str | os.PathLike) or not isinstance(os.fspath(found), str):
+        raise UsageError(f"{name} is a path or a URI; found {found!r}")
+    return os.fspath(found)
+
+
+def headers_of(found: Mapping[str, str] | None) -> dict[str, str]:
+    """The headers of a request.
+
+    Raises
+    ------
+    UsageError
+        If they are no mapping of texts to texts of one line.
+
+    >>> headers_of({"authorization": "Bearer abc"})
+    {'authorization': 'Bearer abc'}
+    >>> headers_of({"authorization": 5})
+    Traceback (most recent call last):
+    ...
+    pointstamp.errors.UsageError: headers are texts of one line by name; found 'authorization': 5
+    """
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise UsageError(
+            f"headers are a mapping, such as {{'authorization': 'Bearer ...'}}; found {found!r}"
+        )
+    for name, value in found.items():
+        texts = [text for text in (name, value) if isinstance(text, str)]
+        if len(texts) < 2 or not name or any(c in text for text in texts for c in "\r\n"):
+            raise UsageError(f"headers are texts of one line by name; found {name!r}: {value!r}")
+    return dict(found)
