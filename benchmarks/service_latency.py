@@ -26,7 +26,15 @@ import pointstamp as ps
 from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Measure, Quantity, Reading, Size
 from benchmarks.harness.memory import peaks
 from benchmarks.running_count import embedded, on_spark, records
-from benchmarks.spark_streams import counting, parts_of, seconds_of, settled, shared, source
+from benchmarks.spark_streams import (
+    counting,
+    parts_of,
+    seconds_of,
+    settled,
+    shared,
+    source,
+    warm,
+)
 
 SIZES = (10, 10_000)
 N_KEYS = 10_000
@@ -154,6 +162,8 @@ def batches(make: Any, n_records: int, size: Size) -> Measure:
     """What Spark says that each batch took, without the first fifth; and how far apart they are."""
 
     def measure(effort: Effort) -> Reading:
+        if size != "tiny":
+            warm(shared())
         with (
             tempfile.TemporaryDirectory() as folder,
             make(source(shared(), n_records, N_KEYS)) as to,

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+    from pointstamp.service.flight_client import RemoteWorker
     from pointstamp.service.worker_pools import Termination
 
 BATCH_ID = "streaming.sql.batchId"
@@ -256,14 +257,23 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Release the batch at its epoch, and wait until that has passed; again is the same."""
         epoch = self._epoch(batchId)
         ask = self._access.ask
-        ask(Commit(self._input, epoch, tuple(_staged(messages)), epoch + 1))
+        release = Commit(self._input, epoch, tuple(_staged(messages)), epoch + 1)
+        wait = AwaitCompletion(epoch, TICK_S)
+
+        def released(worker: RemoteWorker) -> bool:
+            # By one connection, which is what each batch needs at the least.
+            worker.ask(release)
+            return worker.ask(wait)
+
+        is_complete = self._access.repeated(0, released)
         until = monotonic() + self._timeout_s
-        while not ask(AwaitCompletion(epoch, TICK_S)):
+        while not is_complete:
             if monotonic() > until:
                 raise EpochError(
                     f"epoch {epoch} of input {self._input!r} is committed, and not complete "
                     f"after {self._timeout_s:g} s: {ask(GetStatus())}"
                 )
+            is_complete = ask(wait)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop what the tasks of the batch have staged."""
