@@ -54,9 +54,10 @@ def test_batches_may_have_dictionaries_of_their_own(place: Place) -> None:
 @pytest.mark.parametrize("file", ["log", "snapshots"])
 def test_a_file_in_place_of_a_folder_is_said(tmp_path: Path, file: str) -> None:
     (tmp_path / file).write_text("no folder")
-    for place in (tmp_path, tmp_path / file):
-        with pytest.raises(CheckpointError, match="cannot be read or written: Not a directory"):
-            Checkpoint(place).latest()
+    with pytest.raises(CheckpointError, match="cannot be read or written: Not a directory"):
+        Checkpoint(tmp_path).latest()
+    with pytest.raises(UsageError, match=f"kept in a folder, and .*{file} is a file"):
+        Checkpoint(tmp_path / file)
 
 
 @pytest.mark.parametrize("place", [3, "", "nowhere://x"])
