@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from statistics import median
 from time import monotonic, sleep
@@ -21,9 +22,6 @@ LOOK_S = 0.01
 N_WARM, WARM_BATCHES, WARM_S = 1_000, 40, 15.0
 """Records of a batch, batches and seconds of what a session runs before the first case."""
 
-_warmed: list[bool] = []
-"""Not empty once the session of this process has run something."""
-
 LEAST = 10
 """Batches that are waited for, however long they take."""
 
@@ -37,17 +35,16 @@ def shared() -> Any:
     return spark
 
 
+@cache
 def warm(spark: Any) -> None:
-    """Have a stream of counts run in a session once, so that no case has Java's first batches.
+    """Have a stream of counts run in a session, once, so that no case has Java's first batches.
 
     Java compiles what all streams run in their first dozens of batches, which would be counted
     against the case that comes first.
     """
-    if not _warmed:
-        _warmed.append(True)
-        with tempfile.TemporaryDirectory() as folder:
-            query = counting(source(spark, N_WARM, N_WARM))
-            settled(query.option("checkpointLocation", folder).start(), WARM_BATCHES, WARM_S)
+    with tempfile.TemporaryDirectory() as folder:
+        query = counting(source(spark, N_WARM, N_WARM))
+        settled(query.option("checkpointLocation", folder).start(), WARM_BATCHES, WARM_S)
 
 
 def source(spark: Any, n_records: int, n_keys: int) -> Any:
