@@ -25,6 +25,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from pointstamp.formats import sql_sink
 from pointstamp.formats.databases import Database
 from pointstamp.formats.sql_sink import SqlSink
 from pointstamp.formats.sql_source import SqlSource
@@ -346,6 +347,20 @@ def test_an_epoch_is_tried_with_those_before_it_that_are_not_committed(place: st
     with pytest.raises(SinkError, match="epoch 3 does not count"):
         writer.prepare(3)
     assert query(place, "SELECT * FROM totals ORDER BY shop") == [("a", 1), ("b", 1)]
+
+
+def test_with_many_rows_before_it_an_epoch_is_tried_alone(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_sink, "MAX_TRIED", 1)
+    query(place, CHECKED)
+    writer = SqlSink(place, "totals").open(ps.SinkContext())
+    for epoch, shop in enumerate(["a", "b", "a"]):  # of which the third has two before it
+        writer.write([(shop, 1)])
+        writer.prepare(epoch)
+    writer.write([("a", 2)])
+    with pytest.raises(SinkError, match="epoch 3 does not count"):
+        writer.prepare(3)
 
 
 def test_rows_may_name_those_of_another_sink(place: str) -> None:
