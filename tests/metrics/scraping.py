@@ -64,6 +64,19 @@ def scrape(url: str) -> Scrape:
     return Scrape(text)
 
 
+def await_sums(url: str, name: str, of_workers: dict[str, float]) -> Scrape:
+    """The first scrape in which a name has these sums."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        found = scrape(url)
+        samples = {worker: found.all(name, worker=worker) for worker in of_workers}
+        sums = {worker: sum(sample.value for sample in samples[worker]) for worker in samples}
+        if sums == of_workers:
+            return found
+        assert time.monotonic() < until, f"{name}: {sums}, not {of_workers}"
+        time.sleep(0.02)
+
+
 def say(url: str, what: str) -> dict[str, Any]:
     """What /health or /ready says."""
     return json.loads(get(f"{url}/{what}")[2])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from tests.metrics.scraping import PATIENCE_S, await_ready, get, say, scrape
+from tests.metrics.scraping import PATIENCE_S, await_ready, await_sums, get, say, scrape
 
 N_EPOCHS, N_EACH = 4, 50
 
@@ -46,7 +46,8 @@ def test_a_service_counts_what_it_was_sent(options: Any) -> None:
         assert url is not None
         await_ready(url)
         send(service)
-        found = scrape(url)
+        # Worker 0 has seen the last epoch pass; the other hears of it later.
+        found = await_sums(url, "epoch_latency_seconds_count", {"0": N_EPOCHS, "1": N_EPOCHS})
         assert say(url, "health")["state"] == "running"
     n_records = N_EPOCHS * N_EACH
     assert found.sum("stream_records_total", source="numbers") == n_records
