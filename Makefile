@@ -33,7 +33,7 @@ PYTEST_ARGS ?= -n 5 --dist loadgroup
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run pipeline check spark test bounds soak bench bench-spark wheels docs changelog lock clean
+.PHONY: help setup run pipeline check spark test bounds soak bench bench-spark wheels docs docs-setup changelog lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
@@ -46,6 +46,7 @@ help:
 	@echo "make bench-spark  and what Spark takes long for: services, large graphs (half an hour)"
 	@echo "make wheels  build the wheels of a release into dist/, for every Python at hand"
 	@echo "make docs   build the site of docs/ and the reference into site/"
+	@echo "make docs-setup  only set up what builds it, as CI does: the tests then build it strictly"
 	@echo "make changelog  write the sentences of changes.d/ into CHANGELOG.md"
 	@echo "make setup  only set up .venv, and compile the core where there is a C compiler"
 	@echo "make lock   resolve requirements.lock again"
@@ -130,10 +131,13 @@ $(SITE)/.installed: scripts/site.lock | $(STAMP)
 	$(BIN)/uv pip install --quiet --no-config --python $(SITE)/bin/python --require-hashes -r $<
 	@touch $@
 
+# The tests build the site once more where this has been made.
+docs-setup: $(SITE)/.installed
+
 # A folder for each version, so that those of releases can stand beside each other.
 docs: $(SITE)/.installed
 	version=$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' pointstamp/__init__.py) && \
-	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --quiet --strict --site-dir site/$$version && \
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --strict --site-dir site/$$version && \
 	$(SITE)/bin/python scripts/site_versions.py site
 
 changelog:

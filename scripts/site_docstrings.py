@@ -29,6 +29,9 @@ def separated(text: str) -> str:
 
     >>> separated("Parameters\n----------\nhost, port\n    Where.\n").splitlines()[2:]
     ['host', '    Where.', 'port', '    Where.']
+    >>> last = "Parameters\n----------\nhost, port\n    Where.\n\nReturns\n-------\nbool\n"
+    >>> separated(last).splitlines()[4:]
+    ['port', '    Where.', '', 'Returns', '-------', 'bool']
     """
     head, title, rest = text.partition("Parameters\n----------\n")
     following = re.search(r"^\w+\n-{3,}$", rest, re.MULTILINE)
@@ -39,7 +42,10 @@ def separated(text: str) -> str:
 def _each(found: re.Match[str]) -> str:
     names, what, about = found.groups()
     said = "" if what in (None, "optional") else f" : {what}"
-    return "".join(f"{name}{said}\n{about.rstrip()}\n" for name in names.split(", "))
+    lines = about.rstrip()
+    # An empty line stays where it is: without it the next section would be lines of this one.
+    after = about[len(lines) :]
+    return "\n".join(f"{name}{said}\n{lines}" for name in names.split(", ")) + after
 
 
 def fenced(text: str) -> str:
