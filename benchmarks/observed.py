@@ -54,8 +54,12 @@ def cases(size: Size) -> list[Case]:
     found = []
     for name, setup, args, workers, amount in programs:
         at: dict[str, int | str] = {"program": name, "workers": workers}
-        found.append(Case(OURS, logged(setup, *args, workers=workers), amount, at))
-        found.append(Case(WITHOUT, on_workers(setup, *args, workers=workers), amount, at))
+        with_log = logged(setup, *args, workers=workers)
+        without = on_workers(setup, *args, workers=workers)
+        found += [
+            Case(who, measure, amount, at, in_turns=True)
+            for who, measure in ((OURS, with_log), (WITHOUT, without))
+        ]
     return found
 
 

@@ -101,6 +101,9 @@ class Case:
     data : cases with the same must give the same answer; None if it has none.
     needs : modules that must be importable.
     absent : why it cannot be measured here, or nothing; asked once, before the first case.
+    in_turns : whether it takes turns with those of its benchmark that do too, as programs in Rust
+        and what of ours does the same always do: for differences that are smaller than a machine's
+        from one minute to the next.
     in_both_modes : measured interpreted as well where the core is compiled.
     session : cases with the same, which follow each other, are measured in one process, as
         what they share takes longer to start than they do. Peaks are then of all so far.
@@ -117,6 +120,7 @@ class Case:
     note: str = ""
     session: str = ""
     absent: Callable[[], str] = _there
+    in_turns: bool = False
 
     @property
     def key(self) -> str:

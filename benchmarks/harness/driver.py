@@ -84,12 +84,13 @@ def _rows(benchmark: Benchmark, cases: Sequence[Case], size: Size, samples: int)
 
 
 def taking_turns(cases: Sequence[Case]) -> list[Case]:
-    """Rust's that can be measured, and ours of the same work on as many workers."""
+    """Those that ask for it, Rust's that can be measured, and ours of the same work as those."""
     rust = [case for case in cases if case.is_rust and not _absence(case)]
     return [
         case
         for case in cases
         if case in rust
+        or case.in_turns
         or (case.is_ours and any(other.at.items() <= case.at.items() for other in rust))
     ]
 

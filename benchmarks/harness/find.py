@@ -34,7 +34,8 @@ ORDER = (
     "two_cores",
     # Coordination.
     "barrier", "record", "queue", "pingpong", "chain", "nested_scopes", "many_dataflows",
-    "loop_round", "keyed_count", "observed", "snapshots",
+    "loop_round", "keyed_count", "observed", "watched",
+    "snapshots",
     # Throughput.
     "exchange", "epochs", "words", "integers", "hash_join", "iterative_distinct",
     "spark_bridge",

@@ -39,16 +39,17 @@ def on_workers(
     workers: int,
     total: Callable[[list[Any]], Any] | None = None,
     once: bool = False,
-    log: ps.Log | None = None,
+    **options: Any,
 ) -> Measure:
     """Measure `setup(worker, *args)()` on workers that begin together.
 
     A sample takes as long as its slowest worker. `total` makes one answer of the workers'.
-    What takes long to set up is set up `once`, and can be run again and again.
+    What takes long to set up is set up `once`, and can be run again and again. `options` are those
+    of `pointstamp.execute`.
     """
 
     def measure(effort: Effort) -> Reading:
-        parts = ps.execute(_attend, setup, args, effort, once, workers=workers, log=log)
+        parts = ps.execute(_attend, setup, args, effort, once, workers=workers, **options)
         seconds = [max(sample) for sample in zip(*(part[0] for part in parts), strict=True)]
         answers = [part[1] for part in parts]
         peaks_ = [part[2] for part in parts]

@@ -122,13 +122,19 @@ def test_rust_and_what_of_ours_does_the_same_take_turns(monkeypatch: pytest.Monk
         Case("Pointstamp", _measure, at={"workers": 1}),
         Case("Pointstamp", _measure, at={"workers": 1, "of": "rows"}),
         Case("Pointstamp", _measure, at={"workers": 4}),
+        Case("Pointstamp", _measure, at={"workers": 3}, in_turns=True),
         Case("Rust timely", _measure, at={"workers": 1}),
         Case("Rust timely", _measure, at={"workers": 2}, absent=lambda: "Rust was not run"),
         Case("Other", _measure),
     ]
     benchmark = replace(find("chain"), cases=lambda size: cases)
     results = run(benchmark, "tiny", 5, lambda line: None)
-    in_turns = ["Pointstamp, workers 1", "Pointstamp, workers 1, of rows", "Rust timely, workers 1"]
+    in_turns = [
+        "Pointstamp, workers 1",
+        "Pointstamp, workers 1, of rows",
+        "Pointstamp, workers 3",
+        "Rust timely, workers 1",
+    ]
     assert ran == [
         *[(key, 2) for _ in range(3) for key in in_turns],
         ("Pointstamp, workers 4", 5),
@@ -136,15 +142,16 @@ def test_rust_and_what_of_ours_does_the_same_take_turns(monkeypatch: pytest.Monk
     ]
     assert [row.who for row in results.rows] == [case.who for case in cases]
     assert [row.seconds for row in results.rows] == [
-        [1, 4, 7],
-        [2, 5, 8],
-        [10],
-        [3, 6, 9],
+        [1, 5, 9],
+        [2, 6, 10],
+        [13],
+        [3, 7, 11],
+        [4, 8, 12],
         [],
-        [11],
+        [14],
     ]
-    assert results.rows[0].peaks == [7]
-    assert results.rows[4].missing == "Rust was not run"
+    assert results.rows[0].peaks == [9]
+    assert results.rows[5].missing == "Rust was not run"
 
 
 def test_a_turn_that_fails_is_the_last_and_one_that_answers_otherwise_ends_the_run(
