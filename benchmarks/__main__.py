@@ -7,11 +7,13 @@ import signal
 import sys
 import time
 from importlib.util import find_spec
+from pathlib import Path
 from types import FrameType
 
 from benchmarks.harness.case import SIZES, Benchmark
 from benchmarks.harness.driver import run
 from benchmarks.harness.find import find, names
+from benchmarks.harness.pooled import pool
 from pointstamp import build_info
 
 
@@ -35,7 +37,14 @@ def main(arguments: list[str]) -> int:
         for benchmark in chosen:
             print(profile(benchmark, asked.size))
         return 0
-    status = 0 if asked.page else _run(chosen, asked)
+    if asked.pool:
+        try:
+            for benchmark in chosen:
+                pool(benchmark.name, *map(Path, asked.pool)).save()
+        except (OSError, ValueError) as error:
+            print(f"benchmarks: {error}", file=sys.stderr)
+            return 2
+    status = 0 if asked.page or asked.pool else _run(chosen, asked)
     if asked.page or (asked.size == "full" and not asked.no_page):
         return max(status, _write_page())
     return status
@@ -98,6 +107,12 @@ def _parser() -> argparse.ArgumentParser:
         "--profile", action="store_true", help="show where ours spends its time instead"
     )
     parser.add_argument("--no-page", action="store_true", help="leave docs/benchmarks.md as it is")
+    parser.add_argument(
+        "--pool",
+        nargs=2,
+        metavar="FOLDER",
+        help="keep where the results of two runs, an hour or more apart, agree; measure nothing",
+    )
     parser.add_argument(
         "--page", action="store_true", help="only make docs/benchmarks.md and its plots again"
     )

@@ -51,9 +51,9 @@ How it is done:
   over the time of the baseline that is named, of the same run: below 1 is faster than it. Where
   samples are many epochs or batches, p99 is what at most one in a hundred of them is beyond.
 - Answers are compared: a run in which two contenders disagree fails.
-- Figures of collections are here if a second run, an hour or more from the first, had its median
-  within the spread of the first, or the other way round. Those that had not are left out, also of
-  peers.
+- *Of two runs* are samples of runs that are an hour or more apart (`--pool`). Figures of these, and
+  of collections, are here if the median of one run is within the spread of the other. Those for
+  which it is not are left out, also of peers.
 - Peak memory is the greatest resident memory of any one process of the case (for us: per worker),
   interpreter and libraries included. A worker with our kernels loaded takes about 85 MiB before
   it has any data, so that only large graphs say what a graph takes.
@@ -401,6 +401,8 @@ def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
     unit = f"{quantity.unit}, {'more' if quantity.is_rate else 'less'} is better"
     source = f"[`{benchmark.name}.py`](../benchmarks/{benchmark.name}.py)"
     yield f"{benchmark.about} In {unit}. {source}\n"
+    if results.n_runs > 1:
+        yield "Of two runs.\n"
     if results.size != "full":
         yield f"*A trial run with inputs of size {results.size!r}: figures to be replaced.*\n"
     if not _is_of_these_cases(benchmark, results):

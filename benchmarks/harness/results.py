@@ -71,6 +71,8 @@ class Results:
     input_bytes: dict[str, int] = field(default_factory=dict)
     others_share: float = 0.0
     """How much of the processors other programs took, before the run or after it."""
+    n_runs: int = 1
+    """How many runs the samples are of (`pooled`)."""
 
     def save(self, folder: Path = FOLDER) -> Path:
         """Write it to its file; the file."""

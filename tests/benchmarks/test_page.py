@@ -187,7 +187,9 @@ def test_results_of_other_cases_are_said_to_be_of_an_earlier_form() -> None:
 
 def test_a_run_beside_other_programs_says_that_it_was_one() -> None:
     said = "*Other programs took 62% of the processors before this run or after it: figures to be "
-    told = lines(results=replace(RESULTS, others_share=0.62))
+    told = lines(results=replace(RESULTS, others_share=0.62, n_runs=2))
+    assert "Of two runs." in told
+    assert "Of two runs." not in lines()
     assert [line for line in told if line.startswith(said)]
     assert not [line for line in lines() if line.startswith("*Other programs")]
 
