@@ -430,7 +430,7 @@ def test_workers_that_choose_differently_are_refused():
                 addresses,
                 secret,
                 listener=listener,
-                timeout_s=1,
+                timeout_s=3,
                 connections=choice,
             )
         except RendezvousError as error:
