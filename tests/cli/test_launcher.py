@@ -210,7 +210,7 @@ def test_processes_that_are_started_apart_are_workers_of_one_program(
         )
         for index in range(2)
     ]
-    said = [json.loads(each.communicate(timeout=60)[0]) for each in started]
+    said = [json.loads(each.communicate(timeout=120)[0]) for each in started]
     assert [line[:2] for line in said] == [[0, 2], [1, 2]]
     assert sum(line[2] for line in said) == sum(n * n for n in range(10))
     assert [each.returncode for each in started] == [0, 0]
@@ -231,11 +231,11 @@ def test_a_worker_that_waits_says_once_who_came_with_another_secret(
     waits = started(0, hosts.with_name("secret"))
     for _ in range(2):
         refused = started(1, other)
-        assert "called worker 0" in refused.communicate(timeout=60)[1]
+        assert "called worker 0" in refused.communicate(timeout=120)[1]
         assert refused.returncode == 1
     comes = started(1, hosts.with_name("secret"))
-    assert [comes.communicate(timeout=60)[1], comes.returncode] == ["", 0]
-    [said] = waits.communicate(timeout=60)[1].splitlines()
+    assert [comes.communicate(timeout=120)[1], comes.returncode] == ["", 0]
+    [said] = waits.communicate(timeout=120)[1].splitlines()
     assert said.startswith("pointstamp: refused what called from 127.0.0.1, port ")
     assert "as worker 1" in said
     assert "secret" in said
