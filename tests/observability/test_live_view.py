@@ -123,10 +123,14 @@ def test_workers_are_side_by_side_with_what_they_took() -> None:
         def measured() -> Any:
             view._read_s = 0.0
             found = view.view()
-            return all(
-                each["taken"] > 300 and sum(each[p] for p in ("operators", "progress", "parked"))
-                for each in found["workers"]
-            ) and found
+            return (
+                all(
+                    each["taken"] > 300
+                    and sum(each[p] for p in ("operators", "progress", "parked"))
+                    for each in found["workers"]
+                )
+                and found
+            )
 
         return until(measured)
 
