@@ -402,7 +402,7 @@ def cancel(spark: Any, folder: str, how: str) -> tuple[str, int, float]:
         spark.interruptTag("mine")
     acting.join()
     while any(_is_running(pid) for pid in pids()):
-        if time.monotonic() - began > 60:
+        if time.monotonic() - began > 90:
             break
         time.sleep(0.01)
     seconds = time.monotonic() - began
@@ -584,7 +584,7 @@ def _check_cancelled(driver: Program, how: str, folder: Path) -> None:
     said, n_began, seconds = driver.call(cancel, str(folder), how)
     assert said.startswith("JobCancelledError: the Spark job was cancelled: ")
     assert n_began == SLOTS
-    assert seconds < 20  # one, on a machine with nothing else to do
+    assert seconds < 60  # one, on a machine with nothing else to do
     assert driver.call(count, 10, SLOTS) == 10  # all slots are free again
 
 
