@@ -43,8 +43,11 @@ if TYPE_CHECKING:
 
     from pointstamp.communication.tls import Certificates
 
-SETTLE_S = 2.0
-"""How long what was told to stop may take until it is gone."""
+SETTLE_S = 20.0
+"""How long what was told to stop may take until it is gone, on a machine that is slow and busy.
+
+Waited for only where something is left.
+"""
 
 LIMIT_S = 400.0
 """How long a test may take, with its fixtures, until its process ends, with all stacks shown.
