@@ -201,7 +201,7 @@ def test_sources_that_are_held_back_are_timed(tmp_path: Path) -> None:
     def build(worker: ps.Worker, folder: Path) -> None:
         with worker.dataflow("slow") as scope:
             stays, _ = scope.new_input()  # its dataflow, with what was counted of it
-            stream = scope.batches_to_stream([["x" * 1000] * 1000] * 50)
+            stream = scope.batches_to_stream([["x" * 1000] * 1000] * 12)
             slowly = stream.exchange(to=lambda _: 1).inspect_batch(lambda *_: time.sleep(0.002))
             probe = slowly.probe()
         worker.step_while(lambda: not probe.done)
