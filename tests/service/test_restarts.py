@@ -89,7 +89,16 @@ def found(service, upto, after=None):
 
 
 def killed(folder, index):
-    os.kill(int((folder / f"pid-{index}").read_text()), signal.SIGKILL)
+    """Kill a worker: the one that is there, or that is just being started in the place of one."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            os.kill(int((folder / f"pid-{index}").read_text()), signal.SIGKILL)
+        except (ProcessLookupError, ValueError):  # that of before, or not written yet
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        else:
+            return
 
 
 @pytest.mark.parametrize("index", [0, 1])
