@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import socket
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 
 from pointstamp.communication.tls import Certificates
 from tests.cli.conftest import Ran
+from tests.free_ports import free_port
 
 Run = Callable[..., Ran]
 
@@ -175,9 +175,7 @@ def test_a_program_that_fails_shows_its_own_frames_and_none_of_ours(
 @pytest.fixture
 def hosts(tmp_path: Path) -> Path:
     """A file of two workers, and a secret beside it."""
-    with contextlib.ExitStack() as stack:
-        bound = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
-        lines = [f"127.0.0.1:{each.getsockname()[1]}  # a worker" for each in bound]
+    lines = [f"127.0.0.1:{free_port()}  # a worker" for _ in range(2)]
     path, secret = tmp_path / "hosts", tmp_path / "secret"
     path.write_text("\n".join(["# two workers", "", *lines]))
     secret.write_text("a secret of some length\n")

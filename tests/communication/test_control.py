@@ -29,6 +29,7 @@ from pointstamp.errors import (
     RendezvousError,
     UsageError,
 )
+from tests.free_ports import free_port
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="there is a door on Linux only")
 
@@ -255,8 +256,7 @@ def test_nothing_is_unpickled_of_a_client_that_speaks_before_its_proof():
 
 
 def test_a_server_that_is_not_there_is_named():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = free.getsockname()
+    address = ("127.0.0.1", free_port())
     with pytest.raises(RendezvousError, match=rf"worker 3 cannot reach .* port {address[1]}"):
         ControlClient.connect(WorkerConfig(address, SECRET), 3, timeout_s=0.2)
 

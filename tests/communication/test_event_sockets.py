@@ -27,6 +27,7 @@ from pointstamp.errors import (
     WorkerError,
 )
 from pointstamp.testing import collect
+from tests.free_ports import free_port
 
 SECRET = b"sixteen bytes or more"
 
@@ -94,8 +95,7 @@ def test_the_end_that_listens_can_be_the_one_that_captures(
 
 
 def test_who_dials_may_come_first(pool: ThreadPoolExecutor) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = free.getsockname()
+    address = ("127.0.0.1", free_port())
     initiated = threading.Event()
 
     class Late(ps.Connect):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.os_processes import OsProcess, process, processes
 from tests.slowness import slowdown
 
@@ -86,12 +85,8 @@ SOON_S = 120.0
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Starts worker I of four; 0 and 2 are of one machine, 1 and 3 of another."""
-    with contextlib.ExitStack() as stack:
-        bound = [
-            stack.enter_context(socket.create_server((f"127.0.0.{1 + worker % 2}", 0)))
-            for worker in range(4)
-        ]
-        lines = ["{}:{}".format(*each.getsockname()) for each in bound]
+    places = [f"127.0.0.{1 + worker % 2}" for worker in range(4)]
+    lines = [f"{place}:{free_port(place)}" for place in places]
     (tmp_path / "hosts").write_text("\n".join(lines))
     (tmp_path / "program.py").write_text(PROGRAM)
     secret = tmp_path / "secret"

@@ -27,6 +27,7 @@ from pointstamp.errors import (
     WorkerError,
 )
 from tests.communication.runners import all_gather
+from tests.free_ports import free_port
 
 SECRET = b"the secret of this test"
 
@@ -40,8 +41,9 @@ def exchange(communicator):
 
 def free_addresses(number, host="127.0.0.1"):
     """Addresses at which nobody listens."""
-    with contextlib.ExitStack() as stack:
-        return [stack.enter_context(listen(host)).address for _ in range(number)]
+    with listen(host) as listener:
+        known_as = listener.address[0]
+    return [(known_as, free_port(known_as)) for _ in range(number)]
 
 
 def in_a_thread(function):

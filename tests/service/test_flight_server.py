@@ -46,6 +46,7 @@ from pointstamp.service.protocol import (
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.spec import FlightConfig, service_spec
 from pointstamp.service.worker_pools import AwaitAbort, WorkerPool, WorkerReady
+from tests.free_ports import free_port
 from tests.slowness import slowdown
 
 NUMBER = pa.schema({"n": pa.int64()})
@@ -356,10 +357,8 @@ def test_a_remote_worker_says_that_it_is_refused_for_its_certificate(
 
 
 def test_a_server_that_encrypts_and_is_gone_is_no_matter_of_certificates(certificates):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        gone = listener.getsockname()[1]
     with (
-        RemoteWorker(f"grpc+tls://127.0.0.1:{gone}", "x", certificates) as link,
+        RemoteWorker(f"grpc+tls://127.0.0.1:{free_port()}", "x", certificates) as link,
         pytest.raises(StoppedError, match="does not answer"),
     ):
         link.ask(GetStatus())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import socket
 import threading
 import time
 from collections import Counter
@@ -19,17 +18,12 @@ from typing import Any
 import pytest
 
 import pointstamp
+from tests.free_ports import free_port
 from tests.spark.standalone import CORES, Cluster, Program, Raised, cluster, program
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("cluster")]
 
 SLOTS = 2 * CORES
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 PORT = free_port()
