@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -53,7 +52,7 @@ def test_a_test_that_leaves_something_behind_fails(tmp_path, kind):
     source = "kept = []\ndef test_it():\n" + "".join(f"    {line}\n" for line in body.splitlines())
     ends = "\ndef test_end():\n    for it in kept:\n        getattr(it, 'kill', lambda: None)()\n"
     (tmp_path / "test_leak.py").write_text(source + ends)
-    shorter = CONFTEST.replace("SETTLE_S = 2.0", "SETTLE_S = 0.2")
+    shorter = CONFTEST.replace("SETTLE_S = 20.0", "SETTLE_S = 0.5")
     (tmp_path / "conftest.py").write_text(shorter)
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "."],
@@ -141,8 +140,7 @@ def test_after():
 
 def test_a_test_that_hangs_is_named_and_the_others_go_on(tmp_path):
     (tmp_path / "test_hangs.py").write_text(HANGS)
-    (tmp_path / "conftest.py").write_text(CONFTEST.replace("LIMIT_S = 400.0", "LIMIT_S = 3.0"))
-    began = time.monotonic()
+    (tmp_path / "conftest.py").write_text(CONFTEST.replace("LIMIT_S = 400.0", "LIMIT_S = 5.0"))
     options = ["-q", "-n", "1", "-p", "no:cacheprovider", "--rootdir", ".", "."]
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", *options],
@@ -152,7 +150,6 @@ def test_a_test_that_hangs_is_named_and_the_others_go_on(tmp_path):
         text=True,
         check=False,
     )
-    assert time.monotonic() - began < 300, answer.stdout + answer.stderr
     said = answer.stdout
     assert "crashed while running 'test_hangs.py::test_call'" in said, said + answer.stderr
     assert "crashed while running 'test_hangs.py::test_end'" in said, said

@@ -83,7 +83,12 @@ PROGRAMS = {
     "what it is given": (["-c", "import sys; print(sys.stdin.read(), sys.stdout.encoding)"], {}),
     "at its end": (["-c", "import atexit; atexit.register(print, 'over'); print('on')"], {}),
     "a thread": (
-        ["-c", "import threading; threading.Timer(0.01, print, ['late']).start(); print('soon')"],
+        [
+            "-c",
+            "import threading\n"
+            "def late():\n    threading.main_thread().join()\n    print('late')\n"
+            "threading.Thread(target=late).start()\nprint('soon')",
+        ],
         {},
     ),
     "signals": (

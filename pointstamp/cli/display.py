@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LINE_EVERY_S = 2.0
 SIGN_OF_LIFE_EVERY_S = 10.0
 FRAMES_PER_S = 8
-LAST_REPORTS_S = 2.0
+LAST_REPORTS_S = 10.0
 """How long last reports may be under way when the answer is there: those of Spark's tasks."""
 
 _HEADINGS = {"edges": "edges read", "prefixes": "prefixes extended", "found": "found"}

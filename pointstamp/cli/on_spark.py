@@ -27,7 +27,7 @@ from pointstamp.spark.scanned_edges import count_edges, scanned_edges
 if TYPE_CHECKING:
     from pointstamp.cli.answer import Outcome
 
-START_S = 20.0
+START_S = 60.0
 """How long Java, at the most, takes to start and to give PySpark its port."""
 
 

@@ -34,7 +34,7 @@ LOGGER = logging.getLogger("pointstamp.service")
 END_S = 10.0
 """How long workers that are to end may take."""
 
-CAUSE_S = 3.0
+CAUSE_S = 10.0
 """How long the cause may take to be known after a worker is found gone."""
 
 

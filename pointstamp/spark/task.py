@@ -43,7 +43,7 @@ from pointstamp.spark.run_counts import Tally, WorkerCounts
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
 
-FIRST_CAUSE_S = 1.0
+FIRST_CAUSE_S = 3.0
 """How long a worker that fails waits for the driver to say what the first cause is."""
 
 REACH_S = 3.0

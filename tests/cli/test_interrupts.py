@@ -47,7 +47,7 @@ def test_a_signal_stops_the_spark_job_and_leaves_no_file(
     with a_long_search(command, tmp_path, ON_SPARK, "searching: edges read") as running:
         # A terminal's Ctrl-C goes to all of them.
         os.killpg(running.pid, sent) if sent == signal.SIGINT else running.send_signal(sent)
-        assert running.wait(20) == status
+        assert running.wait(END_S) == status
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import socket
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 
 from pointstamp.communication.tls import Certificates
 from tests.cli.conftest import Ran
+from tests.free_ports import free_port
 
 Run = Callable[..., Ran]
 
@@ -175,9 +175,7 @@ def test_a_program_that_fails_shows_its_own_frames_and_none_of_ours(
 @pytest.fixture
 def hosts(tmp_path: Path) -> Path:
     """A file of two workers, and a secret beside it."""
-    with contextlib.ExitStack() as stack:
-        bound = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
-        lines = [f"127.0.0.1:{each.getsockname()[1]}  # a worker" for each in bound]
+    lines = [f"127.0.0.1:{free_port()}  # a worker" for _ in range(2)]
     path, secret = tmp_path / "hosts", tmp_path / "secret"
     path.write_text("\n".join(["# two workers", "", *lines]))
     secret.write_text("a secret of some length\n")
@@ -210,7 +208,7 @@ def test_processes_that_are_started_apart_are_workers_of_one_program(
         )
         for index in range(2)
     ]
-    said = [json.loads(each.communicate(timeout=60)[0]) for each in started]
+    said = [json.loads(each.communicate(timeout=120)[0]) for each in started]
     assert [line[:2] for line in said] == [[0, 2], [1, 2]]
     assert sum(line[2] for line in said) == sum(n * n for n in range(10))
     assert [each.returncode for each in started] == [0, 0]
@@ -231,11 +229,11 @@ def test_a_worker_that_waits_says_once_who_came_with_another_secret(
     waits = started(0, hosts.with_name("secret"))
     for _ in range(2):
         refused = started(1, other)
-        assert "called worker 0" in refused.communicate(timeout=60)[1]
+        assert "called worker 0" in refused.communicate(timeout=120)[1]
         assert refused.returncode == 1
     comes = started(1, hosts.with_name("secret"))
-    assert [comes.communicate(timeout=60)[1], comes.returncode] == ["", 0]
-    [said] = waits.communicate(timeout=60)[1].splitlines()
+    assert [comes.communicate(timeout=120)[1], comes.returncode] == ["", 0]
+    [said] = waits.communicate(timeout=120)[1].splitlines()
     assert said.startswith("pointstamp: refused what called from 127.0.0.1, port ")
     assert "as worker 1" in said
     assert "secret" in said

@@ -95,7 +95,7 @@ def test_reports_of_worker_processes_arrive(monkeypatch: pytest.MonkeyPatch) -> 
     def work(communicator: Any) -> None:
         Report(communicator.index).finish()
 
-    monkeypatch.setattr("pointstamp.cli.display.LAST_REPORTS_S", 10.0)
+    monkeypatch.setattr("pointstamp.cli.display.LAST_REPORTS_S", 60.0)
     display = silent(2)
     with display.working("searching"):
         run_processes(work, 2)

@@ -21,7 +21,7 @@ def redirected(command: list[str], redirection: str, *args: object, input: str =
         input=input,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     return Ran(ran.returncode, ran.stdout, ran.stderr)
@@ -104,7 +104,7 @@ from pointstamp.cli import main
 main()
 """
     ran = subprocess.run(
-        [command[0], "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [command[0], "-c", program], capture_output=True, text=True, timeout=120, check=False
     )
     assert (ran.returncode, ran.stdout) == (130, "")
     assert ran.stderr == "pointstamp: interrupted; nothing was written\n"

@@ -59,7 +59,7 @@ def watching(*arguments: object) -> Iterator[str]:
 
 
 def answer(url: str, what: str) -> dict[str, Any]:
-    with urlopen(url.replace("/?", f"/api/{what}?"), timeout=10) as found:
+    with urlopen(url.replace("/?", f"/api/{what}?"), timeout=LIMIT_S) as found:
         given: dict[str, Any] = json.load(found)
         return given
 
@@ -72,8 +72,20 @@ def names(url: str) -> set[str]:
 
 
 def await_names(url: str, wanted: set[str]) -> None:
+    await_that(lambda: wanted <= names(url))
+
+
+def workers(url: str) -> list[int]:
+    """Those that have answered in time."""
+    try:
+        return [each["worker"] for each in answer(url, "view")["workers"]]
+    except OSError:
+        return []
+
+
+def await_that(is_so: Callable[[], bool]) -> None:
     until = time.monotonic() + LIMIT_S
-    while not wanted <= names(url):
+    while not is_so():
         assert time.monotonic() < until
         time.sleep(0.05)
 
@@ -98,15 +110,12 @@ def test_a_program_is_watched_by_its_process_and_its_page_from_elsewhere(tmp_pat
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen([sys.executable, program, stop], env=environment) as running:
         try:
-            until = time.monotonic() + LIMIT_S
-            while not _is_watchable(running.pid):
-                assert time.monotonic() < until
-                time.sleep(0.05)
+            await_that(lambda: _is_watchable(running.pid))
             with watching(running.pid) as url:
                 await_names(url, {"watched", "numbers", "Exchange", "Probe"})
-                assert [each["worker"] for each in answer(url, "view")["workers"]] == [0, 1]
+                await_that(lambda: workers(url) == [0, 1])
                 with watching(url) as second:
-                    assert "watched" in names(second)
+                    await_names(second, {"watched"})
         finally:
             stop.touch()
         assert running.wait(LIMIT_S) == 0

@@ -224,7 +224,7 @@ def test_code_that_runs_where_a_sweep_begins_may_wait_for_what_gives_values() ->
             # Values are given there, as of what another process has sent.
             other = threading.Thread(target=pickle.loads, args=(changes[0],), daemon=True)
             other.start()
-            other.join(20)
+            other.join(60)
             came.append(not other.is_alive())
 
     def build(scope: Any, given: Any) -> Any:

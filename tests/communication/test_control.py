@@ -29,11 +29,12 @@ from pointstamp.errors import (
     RendezvousError,
     UsageError,
 )
+from tests.free_ports import free_port
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="there is a door on Linux only")
 
 SECRET = new_secret()
-SOON_S = 30.0
+SOON_S = 60.0
 """How long what should happen at once may take on a busy machine."""
 
 
@@ -255,8 +256,7 @@ def test_nothing_is_unpickled_of_a_client_that_speaks_before_its_proof():
 
 
 def test_a_server_that_is_not_there_is_named():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = free.getsockname()
+    address = ("127.0.0.1", free_port())
     with pytest.raises(RendezvousError, match=rf"worker 3 cannot reach .* port {address[1]}"):
         ControlClient.connect(WorkerConfig(address, SECRET), 3, timeout_s=0.2)
 
@@ -437,7 +437,7 @@ def test_a_worker_that_does_not_answer_in_time_is_named_and_the_others_are_not()
         try:
             for connection in server.workers():
                 connection.process += connection.worker  # or they would count as one
-            found = explanations.explain_program(0.5)
+            found = explanations.explain_program(2.0)  # in which the others do
         finally:
             held.set()
     silent = [each.workers for each in found if each.text is None]

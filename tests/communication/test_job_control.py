@@ -16,7 +16,7 @@ from pointstamp.communication.job_control import FailureReport, JobControl, Join
 from pointstamp.errors import PeerFailedError, PeerLostError, StoppedError
 
 SECRET = new_secret()
-SOON_S = 30.0
+SOON_S = 60.0
 
 
 @pytest.fixture

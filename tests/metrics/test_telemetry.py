@@ -119,10 +119,10 @@ def test_metrics_are_those_of_the_endpoint(collected: Collected, tmp_path: Path)
     def build(worker: ps.Worker, folder: Path) -> None:
         with worker.dataflow("both") as scope:
             input, stream = scope.new_input("numbers")
-            stream.exchange().probe()
+            probe = stream.exchange().probe()
         input.send_batch([1] * 10)
         input.advance_to(3)
-        worker.step_while(lambda: worker.has_work)
+        worker.step_while(lambda: probe.less_than(3))  # so long may something come from the other
         (folder / f"worked-{worker.index}").touch()
         wait_for(worker, folder / "go on")
 
@@ -225,21 +225,26 @@ def test_what_is_sent_ahead_counts_for_its_epoch(collected: Collected) -> None:
 
 
 def test_of_many_epochs_the_slowest_have_spans(collected: Collected) -> None:
+    took_s: dict[int, float] = {}
+
     def main(worker: ps.Worker) -> None:
         with worker.dataflow("many") as scope:
             input, stream = scope.new_input()
             probe = stream.probe()
         for epoch in range(50):
+            began = time.monotonic()
             input.send(epoch)
             if epoch in (7, 30):
                 worker.step()
                 time.sleep(0.05)
             input.advance_to(epoch + 1)
             worker.step_while(lambda: probe.less_than(input.time))
+            took_s[epoch] = time.monotonic() - began
 
     ps.execute(main, telemetry=collected.telemetry(interval_s=60.0, most_epochs=2))
     epochs = [each.attributes["pointstamp.epoch"] for each in collected.spans(EPOCH)]
-    assert epochs == [7, 30]
+    # 7 and 30, unless the machine stood still in another one.
+    assert epochs == sorted(sorted(took_s, key=took_s.__getitem__)[-2:])
     (latencies,) = collected.points("epoch_latency_seconds")
     assert latencies.count == 50
 

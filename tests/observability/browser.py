@@ -166,7 +166,7 @@ class Browser:
         self._session = ""
         os.write(self._ask, json.dumps({"id": 0, "method": "Browser.close"}).encode() + b"\0")
         try:
-            self._process.wait(10)
+            self._process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -282,7 +282,7 @@ def test_a_thousand_operators_are_drawn_in_seconds() -> None:
     found = structure(build)
     began = time.process_time()
     layout(found)
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 60
 
 
 @given(

@@ -39,7 +39,7 @@ def server() -> Iterator[PageServer]:
 def answer(
     server: PageServer, path: str, method: str = "GET", **headers: str
 ) -> tuple[int, bytes, dict[str, str]]:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         connection.request(method, path, headers=headers)
         found = connection.getresponse()

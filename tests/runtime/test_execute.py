@@ -208,7 +208,7 @@ def test_the_end_of_a_worker_is_the_end_of_all_within_a_second(
     ended = time.monotonic()
     assert caught.value.worker == 1
     # The clock is the machine's, so it is the same in all processes.
-    assert ended - float(stamp.read_text()) < 2.0 * slowdown()
+    assert ended - float(stamp.read_text()) < 5 * slowdown()
 
 
 # I6: workers that build different dataflows.
@@ -334,7 +334,7 @@ def test_a_loop_of_operators_alone_can_be_interrupted() -> None:
         [sys.executable, "-c", ROUND_AND_ROUND],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=True,
     )
     assert ran.stdout == "interrupted\n"

@@ -21,9 +21,10 @@ from pointstamp.communication.target import run_target
 from pointstamp.communication.tcp import Listener, connect, listen
 from pointstamp.errors import OperatorError, PeerFailedError, UsageError, WorkerError
 from tests.communication.runners import run_tcp
+from tests.slowness import slowdown
 
 SECRET = b"the secret of these workers"
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 
 
 def meeting(main: Callable[..., Any], workers: int) -> list[Any]:
@@ -96,8 +97,8 @@ def test_when_an_operator_raises_all_workers_over_tcp_stop_and_name_it() -> None
             assert other.peer == failed[0]
             assert str(other).startswith(f"worker {failed[0]} failed: ")
             assert said in str(other)
-            # A second is the promise; another is for a machine that does other things, too.
-            assert later - when < 2.0
+            # A second is the promise; the others are for a machine that does other things, too.
+            assert later - when < 5 * slowdown()
     found = first_cause([failure(index, *ended[index]) for index in range(3)])
     assert (found.worker, found.operator, found.time) == (failed[0], "Map", 7)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -26,6 +28,11 @@ class Heard(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.texts.append(record.getMessage())
         self.came.set()
+
+    def forget(self) -> None:
+        """As if nothing had come."""
+        self.texts.clear()
+        self.came.clear()
 
 
 @pytest.fixture
@@ -62,7 +69,7 @@ def test_an_operator_that_keeps_a_capability_is_named(heard: Heard, workers: int
 
     ps.execute(main, workers=workers, threads=True, watchdog_s=0.1)
     text = heard.texts[0]
-    assert text.startswith("nothing has advanced for 0.")
+    assert re.match(r"nothing has advanced for \d+\.\d s: ", text)
     assert "holds a capability at 2 for output 0 of 'Keeper' [2]" in text
     assert "in main" in text  # the stack of the thread that runs the worker
     assert len(heard.texts) <= workers  # once for each pause
@@ -70,7 +77,7 @@ def test_an_operator_that_keeps_a_capability_is_named(heard: Heard, workers: int
 
 def test_code_that_is_stuck_is_shown_with_its_operator(heard: Heard) -> None:
     def wait_for_long(x: Any) -> Any:
-        assert heard.came.wait(20)
+        assert heard.came.wait(60)
         return x
 
     def main(worker: Any) -> None:
@@ -83,10 +90,15 @@ def test_code_that_is_stuck_is_shown_with_its_operator(heard: Heard) -> None:
 
 
 def test_it_is_silent_when_all_is_complete(heard: Heard) -> None:
+    are_through = threading.Barrier(2)
+
     def main(worker: Any) -> None:
         with worker.dataflow() as scope:
             scope.to_stream(range(10)).exchange().probe()
         worker.run()
+        if are_through.wait(60) == 0:
+            heard.forget()  # what was said where the machine stood still meanwhile
+        are_through.wait(60)
         assert not heard.came.wait(0.3)
 
     ps.execute(main, workers=2, threads=True, watchdog_s=0.05)
@@ -95,12 +107,14 @@ def test_it_is_silent_when_all_is_complete(heard: Heard) -> None:
 
 def test_it_is_silent_as_long_as_records_move(heard: Heard) -> None:
     """One time for all of it, so that no frontier moves: but records do."""
+    moments = [time.monotonic()]
 
-    def main(worker: Any) -> int:
+    def main(worker: Any) -> None:
         until = time.monotonic() + 0.5
 
         def records() -> Any:
-            while time.monotonic() < until:
+            while moments[-1] < until:
+                moments.append(time.monotonic())
                 yield [1]
 
         with worker.dataflow() as scope:
@@ -108,14 +122,16 @@ def test_it_is_silent_as_long_as_records_move(heard: Heard) -> None:
         worker.step_while(lambda: not probe.done)
 
     ps.execute(main, watchdog_s=0.2)
-    assert heard.texts == []
+    moments.append(time.monotonic())
+    # Where the machine stood still for so long, nothing has moved.
+    assert heard.texts == [] or max(b - a for a, b in pairwise(moments)) > 0.15
 
 
 def test_without_configuration_it_goes_to_standard_error(capfd: Any) -> None:
     def main(worker: Any) -> None:
         with worker.dataflow() as scope:
             _input, _ = scope.new_input("edges")
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while "edges" not in capfd.readouterr().err and time.monotonic() < until:
             worker.step_or_park(0.02)
 
@@ -124,7 +140,7 @@ def test_without_configuration_it_goes_to_standard_error(capfd: Any) -> None:
     try:
         began = time.monotonic()
         ps.execute(main, watchdog_s=0.1)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
     finally:
         logging.getLogger().handlers[:] = handlers
 
@@ -135,7 +151,7 @@ def test_a_worker_of_its_own_has_one_too(heard: Heard) -> None:
     worker = ps.Worker(SingleCommunicator(), watchdog_s=0.05)
     with worker.dataflow() as scope:
         input, _ = scope.new_input("edges")
-    assert heard.came.wait(20)
+    assert heard.came.wait(60)
     assert "has not advanced input 'edges' [1] beyond 0" in heard.texts[0]
     input.close()
     worker.finish()
@@ -204,7 +220,7 @@ def test_an_input_that_is_not_advanced_while_the_program_waits_is_reported(stall
             probe = stream.probe()
         input.send(1)  # and no advance_to
         rescue = threading.Thread(
-            target=lambda: (stalls.came.wait(20), worker.environment.defer(input.close))
+            target=lambda: (stalls.came.wait(60), worker.environment.defer(input.close))
         )
         rescue.start()
         worker.step_while(lambda: probe.less_than(1))
@@ -249,8 +265,8 @@ def test_a_worker_that_is_idle_is_not_stalled(stalls: Heard) -> None:
 
     def with_a_timer(worker: Any) -> None:
         def build(capability: Any, info: Any) -> Any:
-            info.activate_after(1.5)
             began = time.monotonic()
+            info.activate_after(1.5)
             return lambda output: capability.drop() if time.monotonic() > began + 1.4 else None
 
         with worker.dataflow() as scope:

@@ -23,7 +23,7 @@ PROGRAM = "import sys; from {} import main; main(*sys.argv[1:])"
 LIFE_S = 300.0
 """How long a program may take for each of its lives, on a machine with much else to do."""
 
-GONE_S = 10.0
+GONE_S = 60.0
 """How soon all workers are gone when their driver is. Mostly that is a matter of milliseconds."""
 
 

@@ -65,7 +65,7 @@ DRIVER = -1
 MOST_TICKS = 120
 """In so many batches a life should have come to where it ends."""
 
-HEARD_S = 10.0
+HEARD_S = 60.0
 """How long the first cause may take to be raised. It is 1 s on a machine that has time."""
 
 

@@ -186,7 +186,7 @@ def test_what_is_discarded_is_so_at_once_also_where_the_worker_is_at_work():
     def slow(batch):
         if batch.column("word")[0].as_py() == "slow":
             at_work.set()
-            goes_on.wait(30)
+            goes_on.wait(120)
         return batch
 
     def build(scope, words):
@@ -200,7 +200,7 @@ def test_what_is_discarded_is_so_at_once_also_where_the_worker_is_at_work():
         service.probe.wait(0)
         service.input("words").send(rows("slow"))
         service.input("words").advance_to(2)
-        assert at_work.wait(30)
+        assert at_work.wait(120)
         try:
             service.output("words").discard(0)
             assert service.status().discarded == {"words": 0}
@@ -213,7 +213,7 @@ def test_an_abort_waits_for_a_worker_that_is_at_work():
 
     def slow(batch):
         at_work.set()
-        goes_on.wait(30)
+        goes_on.wait(120)
         return batch
 
     def build(scope, words):
@@ -222,7 +222,7 @@ def test_an_abort_waits_for_a_worker_that_is_at_work():
     service = ps.serve(build, 2, inputs={"words": WORD}, outputs={"words": WORD}, threads=True)
     service.input("words").send([{"word": "a"}])
     service.input("words").advance_to(1)
-    assert at_work.wait(30)
+    assert at_work.wait(120)
     # Longer than the workers of a batch are waited for when one has failed.
     timer = threading.Timer(1.2, goes_on.set)
     timer.start()
@@ -277,7 +277,7 @@ def test_a_worker_that_fails_is_what_every_method_raises(workers):
         service.input("words").advance_to(1)
     with pytest.raises(WorkerError, match="the very cause") as caught:
         service.probe.wait(0)
-    assert time.monotonic() - began < 2 * slowdown()
+    assert time.monotonic() - began < 10 * slowdown()
     assert (caught.value.operator, caught.value.time) == ("MapBatches", 0)
     assert isinstance(caught.value.__cause__, ValueError)
     for use in USES.values():
@@ -300,7 +300,7 @@ def test_who_waits_while_a_worker_fails_is_told():
     service.input("words").send(rows("bad"))
     with contextlib.suppress(WorkerError):  # the worker may fail before this has returned
         service.input("words").advance_to(1)
-    waiting.join(5)
+    waiting.join(60)
     assert len(told) == 1
     service.abort()
 
@@ -403,12 +403,12 @@ def test_any_number_of_threads_may_stop_a_service_and_read_it_meanwhile():
         together, found = threading.Barrier(4), []
 
         def end(service=service, together=together, found=found):
-            together.wait(30)
+            together.wait(120)
             service.stop()
             found.append(counted(service))
 
         def read(service=service, together=together, found=found):
-            together.wait(30)
+            together.wait(120)
             found.append(counted(service, upto=0))
 
         threads = [threading.Thread(target=run) for run in (end, end, end, read)]

@@ -37,7 +37,7 @@ def test_each_worker_of_a_service_explains_itself(
         service.input("numbers").advance_to(1)
         said = ""
         while "is in operator 'Slow', at time 0" not in said:
-            found = explain_program(20)
+            found = explain_program(60)
             said = "\n".join(each.text or "" for each in found)
         (tmp_path / "wait").write_bytes(b"")
         assert service.output("same").collect(upto=0)["n"].to_pylist() == [1]

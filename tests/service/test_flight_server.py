@@ -46,9 +46,13 @@ from pointstamp.service.protocol import (
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.spec import FlightConfig, service_spec
 from pointstamp.service.worker_pools import AwaitAbort, WorkerPool, WorkerReady
+from tests.free_ports import free_port
 from tests.slowness import slowdown
 
 NUMBER = pa.schema({"n": pa.int64()})
+
+SOON_S = 60.0
+"""How long what should happen at once may take on a busy machine."""
 
 
 def doubled(scope, numbers):
@@ -83,7 +87,7 @@ class Bare:
 
     def wait(self, epoch):
         """Ask again and again, for a worker may have a kernel to compile."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + SOON_S
         while not self.act("probe", epoch=epoch, wait_s=5)["complete"]:
             assert time.monotonic() < until
 
@@ -234,7 +238,7 @@ def test_of_a_client_that_goes_away_before_it_is_done_nothing_is_staged(endpoint
     told = {"input": "numbers", "epoch": epoch, "attempt": "cut off"}
     descriptor = fl.FlightDescriptor.for_command(json.dumps(told).encode())
     headers = [(b"authorization", f"Bearer {service.token}".encode())]
-    options = fl.FlightCallOptions(timeout=0.3, headers=headers)
+    options = fl.FlightCallOptions(timeout=2.0, headers=headers)
     batch = pa.RecordBatch.from_pydict({"n": [1, 2]})
     writer, reader = endpoints[0].client.do_put(descriptor, batch.schema, options)
     writer.write_batch(batch)
@@ -353,10 +357,8 @@ def test_a_remote_worker_says_that_it_is_refused_for_its_certificate(
 
 
 def test_a_server_that_encrypts_and_is_gone_is_no_matter_of_certificates(certificates):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        gone = listener.getsockname()[1]
     with (
-        RemoteWorker(f"grpc+tls://127.0.0.1:{gone}", "x", certificates) as link,
+        RemoteWorker(f"grpc+tls://127.0.0.1:{free_port()}", "x", certificates) as link,
         pytest.raises(StoppedError, match="does not answer"),
     ):
         link.ask(GetStatus())
@@ -366,7 +368,7 @@ def test_a_server_that_encrypts_and_is_gone_is_no_matter_of_certificates(certifi
 def test_a_server_that_ends_while_it_is_asked_has_not_refused_a_certificate(certificates, n_taken):
     """It takes a connection, and not a second one, as the one that refuses does."""
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(10)
+    listener.settimeout(SOON_S)
     address = f"grpc+tls://127.0.0.1:{listener.getsockname()[1]}"
     context = tls.context(certificates, initiated=False)
 
@@ -390,7 +392,7 @@ def test_a_client_may_stop_the_service_and_all_is_worked_off():
     client = Bare(service.endpoints[0], service.token)
     client.act("stop")
     client.close()
-    service._supervisor.join(5)
+    service._supervisor.join(SOON_S)
     with pytest.raises(StoppedError, match="has stopped"):
         service.status()
     service.abort()
@@ -405,7 +407,7 @@ def test_a_worker_process_that_dies_is_what_every_method_raises(number, said):
         service.input("numbers").advance_to(1)
     with pytest.raises(WorkerError, match=said):
         service.output("twice").collect(upto=0)
-    assert time.monotonic() - began < 2.5 * slowdown()
+    assert time.monotonic() - began < 10 * slowdown()
     with pytest.raises(WorkerError, match=said):
         service.input("numbers").send([{"n": 1}])
     with pytest.raises(WorkerError, match=said):
@@ -436,7 +438,7 @@ class ReportingPool(WorkerPool):
         super().__init__(spec, workers, None, FlightConfig(SECRET))
 
     def _run(self):
-        self.termination.wait(60)
+        self.termination.wait(600)
 
 
 @pytest.fixture
@@ -459,12 +461,16 @@ def test_a_pool_says_which_worker_did_not_report_and_believes_no_stranger(pool):
     with pytest.raises(AuthenticationError):
         connect(1, b"x" * 32)
     answer = connect(1).request(WorkerReady(1, "grpc://a:1"))
+    until = time.monotonic() + SOON_S
+    while not running._ready:
+        assert time.monotonic() < until
+        time.sleep(0.01)
     with pytest.raises(RendezvousError, match=r"worker 0 of the service did not report in 0\.5 s"):
         running.start(0.5)
     with pytest.raises(StoppedError, match="the service was aborted"):
-        answer.result(5)
+        answer.result(SOON_S)
     with pytest.raises(StoppedError, match="the service was aborted"):
-        connect(0).ask(WorkerReady(0, "grpc://a:0"), 5)
+        connect(0).ask(WorkerReady(0, "grpc://a:0"), SOON_S)
 
 
 def test_workers_learn_the_addresses_of_all_and_that_they_are_to_end(pool):
@@ -472,16 +478,16 @@ def test_workers_learn_the_addresses_of_all_and_that_they_are_to_end(pool):
     clients = [connect(0), connect(1)]
     addresses = ["grpc://a:0", "grpc://a:1"]
     answers = [c.request(WorkerReady(c.worker, addresses[c.worker])) for c in reversed(clients)]
-    running.start(30)
-    assert [answer.result(5) for answer in answers] == [addresses] * 2
+    running.start(SOON_S)
+    assert [answer.result(SOON_S) for answer in answers] == [addresses] * 2
     assert [worker.address for worker in running.workers] == addresses
     waiting = [client.request(AwaitAbort()) for client in clients]
     assert not any(answer.done() for answer in waiting)
     running.abort()
     for answer in waiting:
         with pytest.raises(StoppedError, match="the service was aborted"):
-            answer.result(5)
-    assert running.join(5)
+            answer.result(SOON_S)
+    assert running.join(SOON_S)
 
 
 def test_a_worker_that_is_there_already_is_refused_a_second_time(pool):
@@ -489,9 +495,9 @@ def test_a_worker_that_is_there_already_is_refused_a_second_time(pool):
     running, connect = pool
     connect(0).request(WorkerReady(0, "grpc://a:0"))
     connect(1).request(WorkerReady(1, "grpc://a:1"))
-    running.start(30)
+    running.start(SOON_S)
     with pytest.raises(ServiceError, match="worker 0 of the service is there already"):
-        connect(0).ask(WorkerReady(0, "grpc://a:2"), 5)
+        connect(0).ask(WorkerReady(0, "grpc://a:2"), SOON_S)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sockets are not listed")

@@ -177,6 +177,7 @@ def test_an_epoch_of_a_collection_that_is_larger_than_the_limit_is_said_once(
                 service.input("large").insert(PART)
             epoch = service.advance()
         assert service.output("large").snapshot(epoch) == [(2 * 6 * 5000,)]
-    (said,) = [record.getMessage() for record in caplog.records]
+    texts = [record.getMessage() for record in caplog.records]
+    (said,) = [text for text in texts if " has " in text]  # a slow machine has others said
     assert said.startswith("epoch 0 of the collection 'large' has 480000 bytes at worker 0, ")
     assert f"whatever memory_limit={LIMIT} is" in said

@@ -89,7 +89,16 @@ def found(service, upto, after=None):
 
 
 def killed(folder, index):
-    os.kill(int((folder / f"pid-{index}").read_text()), signal.SIGKILL)
+    """Kill a worker: the one that is there, or that is just being started in the place of one."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            os.kill(int((folder / f"pid-{index}").read_text()), signal.SIGKILL)
+        except (ProcessLookupError, ValueError):  # that of before, or not written yet
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        else:
+            return
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -188,7 +197,7 @@ def test_waiting_threads_go_on_waiting(tmp_path):
         for epoch in range(3):
             send(service, epoch, "a")
         for thread in waiting:
-            thread.join(30)
+            thread.join(120)
         assert sorted(results) == [0, 1, 2]
 
 
@@ -213,7 +222,7 @@ def test_without_a_checkpoint_or_a_policy_a_lost_worker_ends_the_service(tmp_pat
         began = time.monotonic()
         with pytest.raises(WorkerError, match="SIGKILL"):
             service.probe.wait(0)
-        assert time.monotonic() - began < 5 * slowdown()
+        assert time.monotonic() - began < 10 * slowdown()
         service.abort()
 
 
@@ -233,12 +242,12 @@ def test_an_abort_ends_a_service_that_is_starting_again(tmp_path):
 
     waiting = threading.Thread(target=ask)
     waiting.start()
-    time.sleep(0.5)
+    time.sleep(0.5)  # it is waited for most likely, or will be
     began = time.monotonic()
     service.abort()
     waiting.join(60)
     assert refused == ["the service was aborted"]
-    assert time.monotonic() - began < 5 * slowdown()
+    assert time.monotonic() - began < 10 * slowdown()  # of the minute that it would wait
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ MARK = "POINTSTAMP_TEST_CLUSTER"
 CORES = 2
 """Of each worker."""
 
-STOP_S = 20.0
+STOP_S = 60.0
 
 
 @dataclass(frozen=True)

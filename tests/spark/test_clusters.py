@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import socket
 import threading
 import time
 from collections import Counter
@@ -19,17 +18,12 @@ from typing import Any
 import pytest
 
 import pointstamp
+from tests.free_ports import free_port
 from tests.spark.standalone import CORES, Cluster, Program, Raised, cluster, program
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("cluster")]
 
 SLOTS = 2 * CORES
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 PORT = free_port()
@@ -402,7 +396,7 @@ def cancel(spark: Any, folder: str, how: str) -> tuple[str, int, float]:
         spark.interruptTag("mine")
     acting.join()
     while any(_is_running(pid) for pid in pids()):
-        if time.monotonic() - began > 60:
+        if time.monotonic() - began > 90:
             break
         time.sleep(0.01)
     seconds = time.monotonic() - began
@@ -584,7 +578,7 @@ def _check_cancelled(driver: Program, how: str, folder: Path) -> None:
     said, n_began, seconds = driver.call(cancel, str(folder), how)
     assert said.startswith("JobCancelledError: the Spark job was cancelled: ")
     assert n_began == SLOTS
-    assert seconds < 20  # one, on a machine with nothing else to do
+    assert seconds < 60  # one, on a machine with nothing else to do
     assert driver.call(count, 10, SLOTS) == 10  # all slots are free again
 
 

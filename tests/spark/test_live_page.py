@@ -6,6 +6,7 @@ keep one for as long as they run.
 
 import json
 import re
+import time
 import urllib.request
 
 import pytest
@@ -13,6 +14,11 @@ import pytest
 from tests.spark.test_serve import serve
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def taken(view):
+    """By exchange: thirteen numbers, each of which is exchanged for both outputs."""
+    return [sum(each["taken"]) for each in view["exchanges"] if each["name"] == "Exchange"]
 
 
 def test_the_driver_serves_the_live_page_of_a_service(spark, capfd):
@@ -24,16 +30,18 @@ def test_the_driver_serves_the_live_page_of_a_service(spark, capfd):
         (url,) = re.findall(r"the live page is at (\S+)", capfd.readouterr().err)
 
         def answer(what):
-            with urllib.request.urlopen(url.replace("/?", f"/api/{what}?"), timeout=30) as found:
+            with urllib.request.urlopen(url.replace("/?", f"/api/{what}?"), timeout=60) as found:
                 return json.load(found)
 
         structure, view = answer("structure"), answer("view")
+        until = time.monotonic() + 60
+        while not (len(view["workers"]) == 2 and taken(view) == [13, 13]):
+            assert time.monotonic() < until, view
+            time.sleep(0.1)
+            view = answer("view")  # one may have taken too long to answer
         assert [each["worker"] for each in view["workers"]] == [0, 1]
         names = {each["address"]: each["name"] for each in structure["operators"]}
         assert "Concatenate" in names.values()
         assert any("test_serve.py" in each["line"] for each in structure["operators"])
-        # Thirteen numbers, each of which is exchanged for both outputs.
-        exchanged = [each for each in view["exchanges"] if each["name"] == "Exchange"]
-        assert [sum(each["taken"]) for each in exchanged] == [13, 13]
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(url, timeout=5)

@@ -99,7 +99,7 @@ def test_the_driver_can_ask_each_task_what_it_waits_for(spark, tmp_path):
             said = ""
             while said.count(" of 2 ") < 2 or "is in operator 'Slow', at time 0" not in said:
                 time.sleep(0.05)
-                found = explain_program(20)
+                found = explain_program(60)
                 said = "\n".join(each.text or "" for each in found)
         finally:
             done.touch()
@@ -306,7 +306,7 @@ def test_what_an_operator_raises_is_in_the_message_with_its_traceback(spark):
 
     started = time.monotonic()
     message = failure_of(run(fails_on_one, {"records": spark.range(1000)}, "id long", 3))
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     assert "worker 1 failed: operator 'MapBatches' failed at time 0" in message
     assert 'raise ValueError("the very cause")' in message
 
@@ -401,7 +401,7 @@ def test_what_a_run_counted_is_logged(spark, caplog):
         texts = [record.getMessage() for record in caplog.records]
         return [text for text in texts if "records in" in text]
 
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not counted() and time.monotonic() < until:
         time.sleep(0.01)  # it comes by a connection of its own
     [said] = counted()
@@ -438,7 +438,7 @@ def test_a_job_that_is_cancelled_is_said_to_be(spark, tmp_path):
         spark.sparkContext.cancelAllJobs()
         with pytest.raises(JobCancelledError, match=r"Spark job was cancelled: Job .* all jobs"):
             running.result()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     servers = [each.server for each in driver_control._controls.values()]
     while any(server.workers() for server in servers) and time.monotonic() < until:
         time.sleep(0.01)
@@ -543,7 +543,7 @@ def test_a_build_that_returns_no_stream_is_an_error(spark):
         match=r"test_run.py:\d+\) should return the stream of its results, and returned None",
     ):
         run(lambda scope, records: None, {"records": spark.range(3)}, "id long")
-    assert time.monotonic() - started < 5  # milliseconds, on a machine with nothing else to do
+    assert time.monotonic() - started < 60  # milliseconds, on a machine with nothing else to do
 
 
 def test_a_mistake_in_build_is_said_before_any_job_with_its_line(spark):

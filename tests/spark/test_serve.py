@@ -266,7 +266,7 @@ def test_a_worker_that_fails_is_what_is_raised_and_the_session_stays_usable(spar
         failing.input("numbers").advance_to(1)
     with pytest.raises(WorkerError, match="the very cause") as caught:
         failing.output("numbers").collect(upto=0)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     assert (caught.value.operator, caught.value.time) == ("MapBatches", 0)
     with pytest.raises(WorkerError, match="the very cause"):
         failing.stop()
@@ -291,7 +291,7 @@ def test_a_block_that_raises_aborts_and_nothing_is_left_running(spark, service):
 
 def active_jobs_besides(spark, n):
     """The jobs that run, when there was time for all but `n` to end: those of `service`."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while len(ids := spark.sparkContext.statusTracker().getActiveJobsIds()) > n:
         if time.monotonic() > until:
             break
@@ -332,7 +332,7 @@ def test_a_worker_that_is_killed_is_what_is_raised(spark, service):
 
     with pytest.raises(WorkerError, match="worker 0 went away without a word: it was killed"):
         end()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     with pytest.raises(WorkerError, match="worker 0 went away"):
         killed.input("numbers").send([{"n": 1}])
     killed.abort()

@@ -21,7 +21,7 @@ from pointstamp.spark.session import LOCAL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 from pointstamp.communication.control import ControlClient, ControlConnection, ControlServer
 from pointstamp.errors import PeerLostError
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """How long what should happen at once may take on a busy machine."""
 
 
