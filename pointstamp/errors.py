@@ -47,10 +47,10 @@
     |   |-- PartitionLostError      a partition that was read in part is not there any more
     |   `-- PositionError           a position that does not fit its partition
     |-- SinkError                   a sink cannot take what it is given, or commit it
-    |-- ServiceError                a resident service cannot do what it is asked
+    |-- ServiceError                a service cannot do what it is asked
     |   |-- StoppedError            it was stopped, or aborted
     |   |-- StagingError            more is sent than may wait, and is not taken
-    |   `-- EpochError              an epoch that is not complete in time, or forgotten
+    |   `-- EpochError              an epoch that is not complete in time, or discarded
     |-- SparkSetupError             Spark or Java is absent or too small
     |-- MissingExtraError           a package of an extra that is not installed (says which)
     `-- InternalError               a bug of ours; please report it
@@ -334,7 +334,7 @@ class SinkError(PointstampError):
 
 
 class ServiceError(PointstampError):
-    """A resident service cannot do what it is asked; says which, and why."""
+    """A service cannot do what it is asked; says which, and why."""
 
 
 class StoppedError(ServiceError):
@@ -346,7 +346,7 @@ class StagingError(ServiceError):
 
 
 class EpochError(ServiceError):
-    """An epoch that is not complete in time, or whose output is forgotten."""
+    """An epoch that is not complete in time, or whose output is discarded."""
 
 
 class SparkSetupError(PointstampError):

@@ -2,7 +2,7 @@
 
 A `Checkpoint` is that folder: a log of the inputs that were staged and committed, and
 snapshots of state at completed epochs. It may be on this machine or in an object store.
-Tables of keyed state (`tables.py`) are what operators declare; a `Durable` joins a dataflow
+Tables of keyed state (`keyed_state.py`) are what operators declare; a `Durable` joins a dataflow
 with a checkpoint. Nothing here knows workers, or when an epoch is complete.
 
 Arrow is imported with the first name that needs it, so that a dataflow that keeps nothing

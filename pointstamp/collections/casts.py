@@ -46,6 +46,7 @@ NULL = WordType("null")
 """The type of a null that takes the type of its context."""
 
 _WIDE = decimal.Context(prec=60)
+_HIGHEST = np.uint64(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,10 @@ def _digits_before(kind: WordType) -> int:
 def as_long(bound: Bound, what: object) -> Bound:
     """Integers of another width as longs, which they are."""
     if bound.type.name == "uint64":
-        raise SchemaError(f"{what}: uint64 and another type of integers do not go together; cast")
+        raise SchemaError(
+            f"{what}: uint64 goes into no arithmetic, and is compared with uint64 alone; cast it "
+            "to long or double"
+        )
     return replace(bound, type=LONG)
 
 
@@ -170,8 +174,12 @@ def cast_to(bound: Bound, wanted: WordType, what: object) -> Bound:
     if have == BOOLEAN and wanted.is_integer:
         zero = wanted.to_word(0)  # the words of uint64 are moved
         return _converted(bound, wanted, lambda values, there: values.astype(np.int64) + zero, ())
-    if not (is_number(have) and is_number(wanted)) or "uint64" in (have.name, wanted.name):
+    if not (is_number(have) and is_number(wanted)):
         raise SchemaError(f"{what} is {have.name}, which cannot be cast to {wanted.name}")
+    if have.name == "uint64":
+        return _of_unsigned(bound, wanted, what)
+    if wanted.name == "uint64":
+        return _converted(cast_to(bound, LONG, what), wanted, _unsigned)
     if wanted.is_float:
         unit = 10.0 ** scale_of(have)
         bits = float_bits(unit)
@@ -192,6 +200,29 @@ def cast_to(bound: Bound, wanted: WordType, what: object) -> Bound:
     more = scale_of(wanted) - scale_of(have)
     scaled = None if more < 0 else (*only(Do.CONSTANT, 10**more), *only(Do.MULTIPLY))
     return _converted(bound, wanted, rescaled, scaled)
+
+
+def _of_unsigned(bound: Bound, wanted: WordType, what: object) -> Bound:
+    """Of uint64, whose words are its values less 2^63, so that they are in the order of those."""
+    if wanted.is_float:
+
+        def floats(words: Values, there: Mask) -> Values:
+            return (words.view(np.uint64) ^ _HIGHEST).astype(np.float64)
+
+        return _converted(bound, wanted, floats)
+
+    def longs(words: Values, there: Mask) -> Values:
+        moved: Values = (words.view(np.uint64) ^ _HIGHEST).view(np.int64)
+        wrong = (words >= 0) if there is None else (words >= 0) & there
+        refuse_where(wrong, None, moved.view(np.uint64), f"does not fit {wanted.name}")
+        return moved
+
+    return cast_to(_converted(bound, LONG, longs), wanted, what)
+
+
+def _unsigned(values: Values, there: Mask) -> Values:
+    refuse_where(values < 0, there, values, "does not fit uint64")
+    return (values.view(np.uint64) ^ _HIGHEST).view(np.int64)
 
 
 def _is_wider(wanted: WordType, have: WordType) -> bool:

@@ -39,7 +39,7 @@ class ClockInput:
     Parameters
     ----------
     type : str
-        "timestamp", "timestamp_utc", "date", or a signed integer such as "long".
+        "timestamp", "timestamp_utc", "date", or an integer such as "long"; not "uint64".
     every : timedelta, optional
         In a service: have it go by itself, by the wall time, which is committed as an epoch as
         often as this says. It is that of UTC, also where the type has no zone.
@@ -214,6 +214,6 @@ def clock_type(name: str) -> WordType:
     found = type_named(name)
     if not (found.is_signed or isinstance(found, (DateType, TimestampType))):
         raise SchemaError(
-            f"a clock is a timestamp, a date or a signed integer, and cannot be {found.name}"
+            f"a clock is a timestamp, a date or an integer up to long, and cannot be {found.name}"
         )
     return found

@@ -27,7 +27,7 @@ A record on its way has beside its vertices
 
 These are generators over arrays: a batch in, pieces of at most the size asked
 for out, and None where much was read and nothing was found. They know nothing of
-streams, times or workers (`operators.py` drives them).
+streams, times or workers (`join_operators.py` drives them).
 
 Source: the operators of `dogsdogsdogs` in differential-dataflow (`count.rs`,
 `propose.rs`, `validate.rs`).

@@ -3,7 +3,7 @@
 Of edges as two int64 arrays, in any order and with repeats, this makes three:
 `keys`, the vertices that have neighbours; `values`, all neighbours; `starts`,
 where those of each key begin. Vertices are arbitrary int64 ids, so a table
-(`tables.py`) leads from a vertex to its row.
+(`key_tables.py`) leads from a vertex to its row.
 
 Sorting pairs is sorting integers: a pair is packed into one int64 where the
 ranges of ids allow it, and ids are replaced by their ranks where they do not (found

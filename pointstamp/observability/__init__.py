@@ -1,7 +1,7 @@
 """Records of what ran, and what is made of them.
 
 With `ps.execute(main, log=ps.Log("run.log"))` every worker writes down what it does, as
-streams of typed events (`events.py`): `pointstamp log run.log` sums them up, `read` gives
+streams of typed events (`event_types.py`): `pointstamp log run.log` sums them up, `read` gives
 them as columns, and a dataflow of the same worker can read them as they happen
 (`Scope.log_stream`).
 """

@@ -61,7 +61,7 @@ class CollectionMethods(ScopeCore[Any]):
         Parameters
         ----------
         type : str
-            "timestamp", "timestamp_utc", "date", or a signed integer such as "long".
+            "timestamp", "timestamp_utc", "date", or an integer such as "long"; not "uint64".
 
         Returns
         -------

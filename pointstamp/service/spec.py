@@ -16,7 +16,7 @@ from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.collections.upserts import EventForm, UpsertInput, current
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.communication.tls import Certificates
-from pointstamp.errors import BuildError, UsageError
+from pointstamp.errors import BuildError, SchemaError, UsageError
 from pointstamp.operators.building import built, name_of, takes_names
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
@@ -214,6 +214,12 @@ def _collections(given: Any, inputs: Mapping[str, Any]) -> dict[str, Schema]:
     both = ", ".join(repr(name) for name in given if name in inputs)
     if both:
         raise UsageError(f"{both} is in inputs= and in collections=; an input is one of both")
+    without = ", ".join(repr(name) for name, schema in given.items() if schema is None)
+    if without:
+        raise SchemaError(
+            f"a service needs the columns of its collections, and {without} is given None: records "
+            "without a schema are for views and dataflows of your own"
+        )
     return {
         name: schema.schema
         if isinstance(schema, ClockInput)

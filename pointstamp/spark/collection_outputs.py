@@ -6,7 +6,7 @@
     merge_into      a query that keeps a table up to date by MERGE
 
 The streams read `format("pointstamp")`, whose offsets are epochs: a query that is started again
-with its checkpoint goes on with the epoch after the last that it has done with.
+with its checkpoint goes on with the epoch after the last that it is through with.
 """
 
 from __future__ import annotations

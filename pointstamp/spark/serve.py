@@ -1,4 +1,4 @@
-"""`serve`: a resident service whose workers are the tasks of a Spark job that stays.
+"""`serve`: a service whose workers are the tasks of a Spark job that stays.
 
 A barrier job runs on a thread of the driver, under a name by which it can be
 cancelled. Its tasks connect to each other and to the driver as those of `run` do, and open

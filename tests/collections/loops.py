@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+import tests.collections.ordered_programs  # noqa: F401  (some of its forms are in loops)
 from pointstamp.collections.schema import schema_of
 from tests.collections.programs import FORMS, SCHEMA, Multiset, Program, Step, positive, programs
 

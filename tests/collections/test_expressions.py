@@ -90,6 +90,20 @@ def test_booleans_are_integers_of_any_type() -> None:
         assert values(col("b").cast(kind), "b boolean?", (True,), (None,), (False,)) == [1, None, 0]
 
 
+def test_uint64_is_cast_to_other_numbers_and_back() -> None:
+    far = (1 << 64) - 1
+    assert values(col("a").cast("long"), "a uint64?", (5,), (None,), (0,)) == [5, None, 0]
+    assert values(col("a").cast("double"), "a uint64", (far,), (1,)) == [float(far), 1.0]
+    assert values(col("a").cast("decimal(9,2)"), "a uint64", (7,)) == [Decimal("7.00")]
+    assert values(col("a").cast("uint64"), "a long?", (2**63 - 1,), (None,)) == [2**63 - 1, None]
+    assert values(col("a").cast("uint64"), "a double", (2.7,)) == [2]
+    for kind, schema, value in [("long", "a uint64", far), ("uint64", "a int", -1)]:
+        with pytest.raises(OperatorError, match=f"{value} does not fit {kind}"):
+            values(col("a").cast(kind), schema, (value,))
+    with pytest.raises(SchemaError, match=r"uint64 goes into no arithmetic.*cast it to long"):
+        values(col("a") + 1, "a uint64")
+
+
 def test_filter_takes_several_predicates() -> None:
     view = ps.View(lambda scope, t: t.filter(col("a") > 1, col("a") < 4), t="a long")
     view.insert("t", [(n,) for n in range(6)])

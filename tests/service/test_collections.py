@@ -179,6 +179,7 @@ def test_a_service_of_streams_has_no_epochs_of_collections() -> None:
         (lambda scope, t: t, {"inputs": {"t": {"a": pa.int64()}}}, "is in inputs= and in"),
         (lambda scope, t: t, {"collections": ["t"]}, "collections= is a dict of names to schemas"),
         (lambda scope, t: t, {"collections": None}, "serve is given no inputs"),
+        (lambda scope, t: t, {"collections": {"t": None}}, r"needs the columns of .* 't' is given"),
     ],
 )
 def test_what_cannot_be_served_is_refused_before_it_starts(
