@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pointstamp.containers.convert import arrow_array, numbers, one_zero
+from pointstamp.containers.convert import arrow_array, numbers, one_batch, one_zero
 from pointstamp.containers.keys import canonical_key, column_names
 from pointstamp.errors import BuildError, ColumnError, SchemaError
 
@@ -133,7 +133,7 @@ def combined(
     >>> combined(answers, "k", [("x", "count")], "an example").to_pydict()
     {'k': [7, 9], 'x_count': [5, 1]}
     """
-    answer = aggregated(_concat(answers), key, again(aggregates), operator)
+    answer = aggregated(one_batch(answers), key, again(aggregates), operator)
     return answer.rename_columns([*listed(key), *map(_answer_name, aggregates)])
 
 
@@ -144,11 +144,6 @@ def again(aggregates: Sequence[Any]) -> list[tuple[str, str]]:
     [('x_count', 'sum'), ('y_max', 'max')]
     """
     return [(_answer_name(pair), _AGAIN[pair[1]]) for pair in aggregates]
-
-
-def _concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    whole: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
-    return whole
 
 
 def _answer_name(aggregate: tuple[str, str]) -> str:

@@ -18,9 +18,11 @@ import numpy.typing as npt
 from pointstamp.containers.join_index import (
     SUFFIX,
     are_equal,
+    check_comparable,
     differ,
     hashes_with_places,
     key_names,
+    key_types,
     paired,
     row_keys,
     rows_of,
@@ -134,6 +136,7 @@ def _columns(left: Any, right: Any, keys: tuple[list[str], list[str]], how: How)
 
 def _matches(left: Any, right: Any, keys: tuple[list[str], list[str]]) -> tuple[Places, Places]:
     """The places of both records of each pair, both int64[m]."""
+    check_comparable(key_types(left, keys[0]), key_types(right, keys[1]))
     left_places, left_hashes = hashes_with_places(left, keys[0])
     right_places, right_hashes = hashes_with_places(right, keys[1])
     if not len(left_places) or not len(right_places):

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from pointstamp.containers.arrays import hash_array
 from pointstamp.containers.arrow_groups import grouped
-from pointstamp.containers.convert import arrow_array, numbers
+from pointstamp.containers.convert import arrow_array, numbers, one_batch
 from pointstamp.containers.expressions import evaluate, filter_batch, is_expression
 from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
@@ -87,6 +87,8 @@ class ColumnsKind(Kind[pa.RecordBatch]):
 
     def records(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         """The records as tuples."""
+        if not batch.num_columns:
+            return itertools.repeat((), batch.num_rows)
         return zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
     def slice(self, batch: pa.RecordBatch, start: int, stop: int) -> pa.RecordBatch:
@@ -95,9 +97,7 @@ class ColumnsKind(Kind[pa.RecordBatch]):
 
     def concat(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """One batch of several."""
-        if len(batches) == 1:
-            return batches[0]
-        whole: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
+        whole: pa.RecordBatch = batches[0] if len(batches) == 1 else one_batch(batches)
         return whole
 
     def names(self, batch: pa.RecordBatch) -> list[str]:
@@ -150,15 +150,15 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         indices: list[ArrowArray] = [pa.array(side, mask=side < 0) for side in places]
         at_left, at_right = indices
         is_left = pa.array(places[0] >= 0)
-        columns: dict[str, Any] = {
-            name: column.take(at_left)
-            for name, column in zip(left.schema.names, left.columns, strict=True)
-        }
+        # The names of columns that are no key may repeat, as in an inner join.
+        names = list(left.schema.names)
+        columns: list[Any] = [_take(left, place, at_left) for place in range(len(names))]
         for mine, theirs in zip(*keys, strict=True):
-            other = self.column(right, theirs, "a join").take(at_right)
-            kind = columns[mine].type
+            other = _take(right, right.schema.names.index(theirs), at_right)
+            place = names.index(mine)
+            kind = columns[place].type
             try:
-                columns[mine] = pc.if_else(is_left, columns[mine], other.cast(kind))
+                columns[place] = pc.if_else(is_left, columns[place], other.cast(kind))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise SchemaError(
                     f"a join cannot put the key {theirs!r} of type {other.type} of records without "
@@ -166,8 +166,8 @@ class ColumnsKind(Kind[pa.RecordBatch]):
                     "type"
                 ) from error
         more = columns_of_right(self, left, right, keys[1], suffix)
-        columns |= {name: column.take(at_right) for name, column in more.items()}
-        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        columns += [column.take(at_right) for column in more.values()]
+        return pa.RecordBatch.from_arrays(columns, names=[*names, *more])
 
     def empty(self, schema: pa.Schema) -> pa.RecordBatch:
         """Columns of length 0."""
@@ -176,11 +176,12 @@ class ColumnsKind(Kind[pa.RecordBatch]):
 
     def take(self, batch: pa.RecordBatch, places: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """One gather per column."""
-        taken: pa.RecordBatch = batch.take(arrow_array(places))
-        return taken
+        return _gathered(batch, arrow_array(places))
 
     def plain_columns(self, batch: pa.RecordBatch) -> dict[str, npt.NDArray[Any]] | None:
         """Numbers without nulls, and times as their integers; the names of columns may repeat."""
+        if not batch.num_columns:
+            return None  # which say how many records there are
         plain = {}
         for place, column in enumerate(batch.columns):
             if column.null_count or not (_is_number(column.type) or _is_temporal(column.type)):
@@ -272,14 +273,47 @@ class ColumnsKind(Kind[pa.RecordBatch]):
 def _taken(batch: pa.RecordBatch, order: npt.NDArray[np.int64]) -> pa.RecordBatch:
     """The records of `batch` in another order; numbers by our kernel, twice as fast as Arrow's."""
     indices = arrow_array(order)
+    if not batch.num_columns:
+        return _gathered(batch, indices)  # of arrays there would be no records
 
-    def taken(column: ArrowArray) -> ArrowArray:
-        kind = column.type
-        if column.null_count or not _is_number(kind):
-            return column.take(indices)
+    def taken(place: int) -> ArrowArray:
+        column = batch.column(place)
+        if column.null_count or not _is_number(column.type):
+            return _take(batch, place, indices)
         return arrow_array(gather(numbers(column), order))
 
-    return pa.RecordBatch.from_arrays(list(map(taken, batch.columns)), schema=batch.schema)
+    columns = list(map(taken, range(batch.num_columns)))
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _gathered(batch: pa.RecordBatch, indices: ArrowArray) -> pa.RecordBatch:
+    """The records at `indices`."""
+    try:
+        taken: pa.RecordBatch = batch.take(indices)
+    except pa.ArrowNotImplementedError:
+        for place in range(batch.num_columns):
+            _take(batch, place, indices)  # says which column it is
+        raise
+    return taken
+
+
+def _take(batch: pa.RecordBatch, place: int, indices: ArrowArray) -> ArrowArray:
+    """The values at `indices` of one column.
+
+    Raises
+    ------
+    SchemaError
+        If Arrow cannot take values of its type, as those of views of text.
+    """
+    try:
+        return batch.column(place).take(indices)
+    except pa.ArrowNotImplementedError as error:
+        field = batch.schema.field(place)
+        raise SchemaError(
+            f"the column {field.name!r} is of type {field.type}, of which Arrow cannot choose "
+            "records: cast it to another type before it is sent, such as large_string for a "
+            "view of text, or decode it"
+        ) from error
 
 
 def hash_arrow(column: ArrowArray) -> Hashes:

@@ -12,7 +12,7 @@ other as the buffers that they are.
 
 from __future__ import annotations
 
-from collections.abc import ItemsView
+from collections.abc import ItemsView, Sequence
 from operator import index
 from typing import Any, Protocol
 
@@ -84,13 +84,18 @@ def numbers(column: Any) -> npt.NDArray[Any]:
 def one_zero(column: Any) -> Any:
     """An Arrow array of floats with 0.0 for each -0.0; any other array as it is.
 
+    Of a dictionary each value is there once, and null is none of them: so that keys that are
+    equal are one to Arrow, too.
+
     >>> one_zero(arrow_array(np.array([-0.0]))).to_pylist()
     [0.0]
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_dictionary(column.type) and pa.types.is_floating(column.type.value_type):
+    if pa.types.is_dictionary(column.type):
+        if not pa.types.is_floating(column.type.value_type):
+            return _distinct_values(column)
         column = column.dictionary_decode()
     if not pa.types.is_floating(column.type):
         return column
@@ -98,6 +103,57 @@ def one_zero(column: Any) -> Any:
         return one_zero(column.cast(pa.float32())).cast(pa.float16())
     # The sum of -0.0 and 0.0 is 0.0, and of others with it themselves.
     return pc.add(column, pa.scalar(0.0, column.type))
+
+
+def one_batch(batches: Sequence[Any]) -> Any:
+    """One `pyarrow.RecordBatch` of several of one schema, whose dictionaries become one.
+
+    Raises
+    ------
+    SchemaError
+        If a dictionary would have more values than its indices can say.
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
+    except pa.ArrowInvalid as error:
+        kinds = {f.name: str(f.type) for f in batches[0].schema if pa.types.is_dictionary(f.type)}
+        if not kinds:
+            raise
+        try:
+            # Arrow makes none of several in which null is a value.
+            return pa.concat_batches(list(map(_without_null_values, batches)))  # type: ignore[attr-defined]
+        except pa.ArrowInvalid:
+            raise SchemaError(
+                "batches cannot be put together, as the dictionaries of their columns cannot: "
+                f"{error}; they are {kinds}: cast them to their values, or to wider indices, "
+                "before they are sent"
+            ) from error
+
+
+def _without_null_values(batch: Any) -> Any:
+    import pyarrow as pa
+
+    columns = [
+        _distinct_values(column) if pa.types.is_dictionary(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _distinct_values(column: Any) -> Any:
+    """An array of a dictionary of the same type, in whose dictionary values are once."""
+    import pyarrow as pa
+
+    values = column.dictionary
+    # One that is larger than the array is not gone through; the array is, then.
+    if len(values) <= len(column) and not values.null_count and len(values.unique()) == len(values):
+        return column
+    found = column.dictionary_decode().dictionary_encode()
+    indices = found.indices.cast(column.type.index_type)
+    is_ordered = column.type.ordered
+    return pa.DictionaryArray.from_arrays(indices, found.dictionary, ordered=is_ordered)
 
 
 def integer_values(values: Any, name: str, what: str) -> npt.NDArray[np.int64]:

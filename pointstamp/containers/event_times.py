@@ -42,10 +42,12 @@ def kind_of_time(value: Any) -> str | None:
     >>> kind_of_time(datetime.timedelta(1)), kind_of_time(3), kind_of_time("noon")
     ('timedeltas', 'integers', None)
     """
-    if isinstance(value, datetime.datetime):
+    if isinstance(value, (datetime.datetime, datetime.timedelta)):
+        if value != value:
+            return None  # NaT of pandas, which is of these classes
+        if isinstance(value, datetime.timedelta):
+            return DURATION
         return NAIVE if value.utcoffset() is None else AWARE
-    if isinstance(value, datetime.timedelta):
-        return DURATION
     is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     return INTEGER if is_integer else None
 
@@ -374,6 +376,8 @@ def _numbered(column: Any, name: str, operator: str) -> Ints:
 
     from pointstamp.containers.convert import numbers, one_zero
 
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     try:
         indices = one_zero(column).dictionary_encode(null_encoding="encode").indices
     except pa.ArrowNotImplementedError as error:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import ColumnError, ContainerError
+from pointstamp.errors import ColumnError, ContainerError, SchemaError
 
 if TYPE_CHECKING:
     from pyarrow.compute import Expression as Expression  # for the signatures of operators
@@ -30,6 +30,8 @@ def filter_batch(batch: Any, expression: Any, *, keep: bool = True) -> Any:
         If `batch` is no Arrow record batch.
     ColumnError
         If the expression names a column that is not there.
+    SchemaError
+        If Arrow computes no such thing of columns of these types.
     """
     import pyarrow.compute as pc
 
@@ -48,6 +50,8 @@ def evaluate(batch: Any, expression: Any) -> Any:
         If `batch` is no Arrow record batch.
     ColumnError
         If the expression names a column that is not there.
+    SchemaError
+        As `filter_batch`.
 
     >>> import pyarrow as pa
     >>> import pyarrow.compute as pc
@@ -87,4 +91,9 @@ def _explained(batch: Any, expression: Any) -> Iterator[None]:
         raise ColumnError(
             f"the expression {expression} names a column that is not there; "
             f"there are {batch.schema.names}"
+        ) from error
+    except pa.ArrowNotImplementedError as error:
+        types = ", ".join(f"{field.name}: {field.type}" for field in batch.schema)
+        raise SchemaError(
+            f"the expression {expression} cannot be computed of the columns {types}: {error}"
         ) from error

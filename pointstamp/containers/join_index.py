@@ -134,6 +134,10 @@ class ColumnsIndex:
         self._other_key = key_names(other_key)
         self._index: Multimap = no_values()
         self._kept: KeptRecords | None = None
+        self._types: list[Any] = []
+        """Of the columns of the key, of what is kept."""
+        self._other_types: list[Any] = []
+        """The same of what asked last, which can be compared with those."""
         self._n = 0
         self._n_past = 0
         self._runs: deque[tuple[int, Any]] = deque()
@@ -149,6 +153,7 @@ class ColumnsIndex:
         self._index = add_values(self._index, keys, np.arange(self._n, self._n + len(keys)))
         if self._kept is None:
             self._kept = KeptRecords(batch)
+            self._types = key_types(batch, self._own_key)
         else:
             self._kept.add(batch)
         self._n += len(keys)
@@ -159,6 +164,10 @@ class ColumnsIndex:
             return
         if type(batch) is not self._kept.container:
             raise differ(batch, self._kept.batches()[0])
+        types = key_types(batch, self._other_key)
+        if types != self._other_types:
+            check_comparable(types, self._types)
+            self._other_types = types
         batch, keys = _keyed(batch, self._other_key)
         records, rows = find_values(self._index, keys)
         if not len(rows):
@@ -297,6 +306,59 @@ def are_equal(own: Any, own_key: list[str], other: Any, other_key: list[str]) ->
     return every
 
 
+def key_types(batch: Any, key: list[str]) -> list[Any]:
+    """The types of the columns of a key: Arrow's, or dtypes of NumPy."""
+    columns = [_values(batch, name) for name in key]
+    return [c.dtype if isinstance(c, np.ndarray) else c.type for c in columns]
+
+
+def check_comparable(types: list[Any], others: list[Any]) -> None:
+    """Refuse keys of which none can be equal: that they have no partners would say nothing.
+
+    Raises
+    ------
+    SchemaError
+        If a column of one side has other values than the other's: texts and numbers, for one.
+    """
+    for one, other in zip(types, others, strict=True):
+        of_one, of_other = _values_of(one), _values_of(other)
+        if of_one != of_other and of_one and of_other:
+            raise SchemaError(
+                f"the keys of a join cannot be compared: {one} with {other} ({of_one} with "
+                f"{of_other}); make them one type"
+            )
+
+
+def _values_of(kind: Any) -> str | None:
+    """What the values of a type are, of which hashes and comparisons agree; None: anything."""
+    if isinstance(kind, np.dtype):
+        return _OF_DTYPE.get(kind.kind)
+    # Here and not above: both are Arrow, which programs without columns do not import.
+    import pyarrow.types as of
+
+    from pointstamp.containers.texts import is_text
+
+    if of.is_dictionary(kind):
+        kind = kind.value_type
+    if of.is_integer(kind) or of.is_floating(kind) or of.is_decimal(kind):
+        return "numbers"
+    if of.is_timestamp(kind):
+        return "times with a zone" if kind.tz else "times without a zone"
+    for name, is_it in (
+        ("booleans", of.is_boolean),
+        ("dates", of.is_date),
+        ("times of day", of.is_time),
+        ("durations", of.is_duration),
+    ):
+        if is_it(kind):
+            return name
+    return "texts" if is_text(kind) or of.is_fixed_size_binary(kind) else None
+
+
+_OF_DTYPE = dict.fromkeys("iuf", "numbers") | {"b": "booleans", "m": "durations", "U": "texts"}
+"""By the kind of a dtype."""
+
+
 def _values(batch: Any, name: str) -> Any:
     """A column as an array of NumPy's or of Arrow's."""
     column = kind_of(batch).column(batch, name, "a join")
@@ -318,8 +380,15 @@ def _equal(a: Any, b: Any) -> Mask:
     import pyarrow.compute as pc
 
     a, b = (c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in (a, b))
+    if pa.types.is_uint64(a.type):
+        a, b = b, a
     try:
-        equal = pc.equal(a, b)
+        if pa.types.is_signed_integer(a.type) and pa.types.is_uint64(b.type):
+            # Arrow refuses these where one does not fit the other's type.
+            equal = pc.equal(a.cast(pa.uint64(), safe=False), b)
+            equal = pc.and_(equal, pc.greater_equal(a, 0))
+        else:
+            equal = pc.equal(a, b)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise SchemaError(
             f"the keys of a join cannot be compared: {a.type} with {b.type} ({error})"

@@ -98,6 +98,8 @@ class _Columns:
         self._schema = kind.schema(batch)
         self._like = kind.take(batch, np.empty(0, np.int64))  # a slice would keep all of it
         self._columns = {name: np.empty(0, column.dtype) for name, column in plain.items()}
+        self._of_name = dict(zip(kind.names(batch), plain, strict=True))
+        """What `plain_columns` calls a column, which of Arrow's is not its name."""
         self._n = 0
         self.add(batch)
 
@@ -118,11 +120,13 @@ class _Columns:
 
     def has_plain(self, name: str) -> bool:
         """Of those of signed integers."""
-        return name in self._columns and self._columns[name].dtype.kind == "i"
+        of = self._of_name.get(name)
+        return of is not None and self._columns[of].dtype.kind == "i"
 
     def take(self, rows: Ints, known: Plain) -> tuple[None, Any]:
         """In the same order."""
         n = self._n
+        known = {self._of_name[name]: values for name, values in known.items()}
         taken = {
             name: known[name].astype(column.dtype, copy=False)
             if name in known

@@ -169,7 +169,7 @@ def check_key(key: Any, operator: str) -> None:
     """
     if key is None or callable(key) or isinstance(key, str):
         return
-    if isinstance(key, (list, tuple)) and all(isinstance(name, str) for name in key):
+    if isinstance(key, (list, tuple)) and key and all(isinstance(name, str) for name in key):
         return
     found = f"the expression {key}" if is_expression(key) else repr(key)
     raise BuildError(

@@ -270,7 +270,7 @@ class Kind(Generic[C]):
         return self.take(batch, np.array(places, np.int64))
 
     def plain_columns(self, batch: C) -> dict[str, npt.NDArray[Any]] | None:
-        """The columns by name, each [n] of a dtype of fixed width; None if not all are so.
+        """The columns in their order, each [n] of a dtype of fixed width; None if not all are so.
 
         A null is of no width. Where it gives columns there is `of_plain`, and each batch has a
         `schema`.
@@ -489,13 +489,26 @@ def check_new(more: Mapping[str, Any], names: Sequence[str]) -> None:
 def columns_of_right(
     kind: Kind[Any], left: Any, right: Any, key: Sequence[str], suffix: str
 ) -> dict[str, Any]:
-    """The columns of the right side of a join, but for `key`, by their names in the join."""
+    """The columns of the right side of a join, but for `key`, by their names in the join.
+
+    Raises
+    ------
+    ColumnError
+        If two columns of the join would have one name.
+    """
     names = kind.names(left)
-    return {
-        f"{name}{suffix if name in names else ''}": kind.column(right, name, "a join")
-        for name in kind.names(right)
-        if name not in key
-    }
+    columns: dict[str, Any] = {}
+    for name in kind.names(right):
+        if name in key:
+            continue
+        joined = f"{name}{suffix}" if name in names else name
+        if joined in names or joined in columns:
+            raise ColumnError(
+                f"a join would have two columns {joined!r}, of the left side's {list(names)} and "
+                f"the right side's {list(kind.names(right))}: rename one of them first"
+            )
+        columns[joined] = kind.column(right, name, "a join")
+    return columns
 
 
 def _listed(values: Any) -> list[Any]:

@@ -51,6 +51,12 @@ class ScopeCore(Generic[S]):
         parent: Self | None = None,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
+        if isinstance(timestamp, type) or not hasattr(timestamp, "less_equal"):
+            raise BuildError(
+                f"scope {name!r} cannot have times of {timestamp!r}, which is no type of times: "
+                "give one such as ps.Int or ps.Product(ps.Int, ps.Int), or an instance of a "
+                "subclass of ps.Timestamp"
+            )
         self.environment = environment
         self.name = name
         self.timestamp = timestamp

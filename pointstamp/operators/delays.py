@@ -23,7 +23,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.errors import BuildError
+from pointstamp.errors import BuildError, TimestampError
 from pointstamp.operators.generic import operator, operator_notify
 from pointstamp.operators.transform import rows
 from pointstamp.operators.user_code import check_function
@@ -120,7 +120,15 @@ def _declare(stash: Stash[list[Any]], capability: Capability, info: OperatorInfo
 def _rows_by_time(time: Any, batch: Any, function: Callable[[Any, Any], Any], name: str) -> Parts:
     by_time: dict[Any, list[Any]] = {}
     for record in rows(batch, name):
-        by_time.setdefault(function(record, time), []).append(record)
+        wanted = function(record, time)
+        try:
+            of_time = by_time.setdefault(wanted, [])
+        except TypeError:  # it has no hash
+            raise TimestampError(
+                f"operator {name!r} cannot delay the record {record!r:.200} from {time} to "
+                f"{wanted!r:.200} ({type(wanted).__name__}), which is no time"
+            ) from None
+        of_time.append(record)
     return by_time.items()
 
 

@@ -132,7 +132,15 @@ class NumberedClock:
 
     def timestamp(self, number: int) -> Any:
         """The least timestamp for that event time or a later one."""
-        return self._clock.timestamp(from_number(number, self.kind))
+        try:
+            event_time = from_number(number, self.kind)
+        except OverflowError as error:
+            raise DataError(
+                f"operator {self._operator!r} has a window that ends, its lateness included, where "
+                f"{self.kind} have no times any more, so that no timestamp stands for its end: "
+                "drop such records first, or have the records advance the clock (ps.EventClock())"
+            ) from error
+        return self._clock.timestamp(event_time)
 
 
 class Watermark:

@@ -391,6 +391,11 @@ def _checked_clock(
     name: str,
 ) -> TimestampClock | EventClock:
     """The clock, where the timestamps and the windows fit it."""
+    if clock is not None and not isinstance(clock, (TimestampClock, EventClock)):
+        raise BuildError(
+            f"operator {name!r} needs a clock such as ps.EventClock() or "
+            f"ps.TimestampClock(event_time, timestamp), or None; found {clock!r}"
+        )
     scope = sides[0].stream.scope
     timestamp = scope.timestamp
     if not timestamp.total:

@@ -178,7 +178,9 @@ class OpenSessions:
         groups = group_numbers(batch, of, "Window")
         order = np.lexsort((times, groups))
         times, groups = times[order], groups[order]
-        is_cut = (np.diff(groups) != 0) | (np.diff(times) >= self._gap)
+        # As uint64, since from one end of int64 to the other is more than int64 holds.
+        gaps = np.diff(times.view(np.uint64))
+        is_cut = (np.diff(groups) != 0) | (gaps >= np.uint64(self._gap))
         cuts = [0, *(np.flatnonzero(is_cut) + 1).tolist(), len(times)]
         kind = kind_of(batch)
         batch = kind.take(batch, order)

@@ -317,6 +317,13 @@ def test_a_scope_whose_times_do_not_fit_is_refused() -> None:
     assert "do not refine" in str(error)
 
 
+def test_what_is_no_type_of_times_is_refused() -> None:
+    for times in (int, ps.Product, "Int", None):
+        error = build_error(lambda scope, times=times: scope.scoped(times))
+        assert isinstance(error, BuildError)
+        assert f"cannot have times of {times!r}, which is no type of times" in str(error)
+
+
 def test_a_limit_needs_times_that_have_one() -> None:
     def main(worker: Any) -> None:
         with worker.dataflow(timestamp=ps.Unit) as scope:

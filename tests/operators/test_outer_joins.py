@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.containers import Arrays
-from pointstamp.errors import BuildError, ContainerError, SchemaError, WorkerError
+from pointstamp.errors import BuildError, ColumnError, ContainerError, SchemaError, WorkerError
 from pointstamp.testing import collect
 
 Side = list[tuple[int, int, int]]
@@ -178,6 +178,29 @@ def test_the_columns_of_a_side_are_learnt_from_any_worker_or_given() -> None:
     assert joined(left, None, "k", how="anti") == {"k": [1, 2, 3, 4], "x": [1, 2, 3, 4]}
     with pytest.raises(WorkerError, match="before the right stream has had any batch"):
         joined(left, None, "k", how="left")
+
+
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_columns_whose_names_repeat_are_kept_or_refused_and_not_lost(
+    how: Any, first_cause: Any
+) -> None:
+    def joined(left: list[str], right: list[str]) -> Any:
+        batches = [
+            pa.RecordBatch.from_arrays([pa.array([i]) for i in range(len(names))], names=names)
+            for names in (left, right)
+        ]
+
+        def build(scope: Any) -> Any:
+            one, other = (scope.batches_to_stream([batch]) for batch in batches)
+            return one.join(other, "k", how=how)
+
+        return collect(build)
+
+    assert joined(["k", "x", "x"], ["k", "y"]) == [(0, (0, 1, 2, 1))]
+    for left, right in ((["k", "x", "x_right"], ["k", "x"]), (["k", "x"], ["k", "x", "x_right"])):
+        with pytest.raises(WorkerError, match="two columns 'x_right'") as raised:
+            joined(left, right)
+        assert isinstance(first_cause(raised.value), ColumnError)
 
 
 def test_what_cannot_be_joined_so_is_named(first_cause: Any) -> None:

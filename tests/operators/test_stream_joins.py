@@ -272,6 +272,38 @@ def test_keys_of_different_types_meet_when_they_are_equal() -> None:
         assert collect(build) == [(0, (1,)), (0, (3,))]
 
 
+@pytest.mark.parametrize("retain", [False, True])
+def test_a_column_that_is_called_by_a_number_is_not_the_one_at_that_place(retain: bool) -> None:
+    left = pa.record_batch({"1": [100, 200], "0": [1, 2]})
+    right = pa.record_batch({"0": [1, 2], "z": [7, 8]})
+
+    def build(scope: Any) -> Any:
+        streams = [scope.batches_to_stream([batch]) for batch in (left, right)]
+        return streams[0].join(streams[1], "0", retain=retain)
+
+    assert collect(build) == [(0, (100, 1, 7)), (0, (200, 2, 8))]
+
+
+@pytest.mark.parametrize("how", ["inner", "anti"])
+def test_keys_of_which_none_can_be_equal_are_refused(how: Any, first_cause: Any) -> None:
+    """And not joined to nothing, or to what has the same bits."""
+
+    def joined(one: pa.Array, other: pa.Array) -> Any:
+        left, right = pa.record_batch({"k": one}), pa.record_batch({"k": other})
+        return collect(
+            lambda s: s.batches_to_stream([left]).join(s.batches_to_stream([right]), "k", how=how)
+        )
+
+    days = pa.array([0, 1], pa.date32())
+    for other in (pa.array(["0"]), pa.array([0, 86_400], pa.timestamp("s")), pa.array([0, 1])):
+        with pytest.raises(WorkerError, match="keys of a join cannot be compared") as raised:
+            joined(days, other)
+        assert isinstance(first_cause(raised.value), SchemaError)
+    # The hashes of -1 and of the other one are equal.
+    found = joined(pa.array([-1, 5]), pa.array([2**64 - 1, 5], pa.uint64()))
+    assert found == {"inner": [(0, (5,))], "anti": [(0, (-1,))]}[how]
+
+
 def test_equal_hashes_of_different_keys_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     from pointstamp.containers.arrays import ArraysKind
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -350,6 +351,25 @@ def test_event_times_must_be_integers(first_cause: Any) -> None:
     batch = pa.RecordBatch.from_pydict({"x": pa.array([1, None], pa.int64())})
     with pytest.raises(WorkerError, match="1 of 2 are null"):
         collect(lambda scope: scope.batches_to_stream([batch]).window(ps.Tumbling(1), "x")[0])
+    with pytest.raises(WorkerError, match="given NaTType, such as NaT"):
+        collect(lambda scope: scope.to_stream([pd.NaT]).window(ps.Tumbling(DAY), lambda x: x)[0])
+
+
+def test_a_clock_is_a_clock_and_not_its_class() -> None:
+    with pytest.raises(WorkerError, match=r"needs a clock such as ps.EventClock\(\).*EventClock'>"):
+        collect(lambda s: s.to_stream([1]).window(ps.Tumbling(1), clock=ps.EventClock)[0])
+
+
+def test_a_window_whose_end_no_timestamp_stands_for_is_refused(first_cause: Any) -> None:
+    last = datetime.datetime.max.replace(tzinfo=datetime.UTC) - DAY
+    clock = ps.TimestampClock(lambda timestamp: last, lambda event_time: 0)
+
+    def build(scope: Any) -> Any:
+        return scope.to_stream([1]).window(ps.Tumbling(DAY), lateness=9 * DAY, clock=clock)[0]
+
+    with pytest.raises(WorkerError, match="no timestamp stands for its end") as raised:
+        collect(build)
+    assert isinstance(first_cause(raised.value), DataError)
 
 
 @pytest.mark.parametrize("windows", [ps.Tumbling(10), ps.Sessions(4)], ids=repr)
@@ -424,6 +444,16 @@ def test_a_time_whose_windows_have_no_bounds_is_refused(
     cause = first_cause(raised.value)
     assert isinstance(cause, DataError)
     assert (words or "no times any more") in str(cause)
+
+
+def test_a_session_ends_where_the_next_record_is_further_away_than_int64_holds() -> None:
+    for times in ([-(2**62) - 10, 2**62 + 10], [5 - 2**63, 2**63 - 100]):
+
+        def build(scope: Any, times: list[int] = times) -> Any:
+            clock = ps.EventClock()
+            return scope.to_stream(times).window(ps.Sessions(10), lambda x: x, clock=clock)[0]
+
+        assert [window.records for _, window in collect(build)] == [[time] for time in times]
 
 
 def test_the_first_day_of_the_calendar_has_a_window() -> None:

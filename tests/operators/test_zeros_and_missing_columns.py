@@ -10,7 +10,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.containers import Arrays
-from pointstamp.errors import ColumnError, WorkerError
+from pointstamp.errors import ColumnError, SchemaError, WorkerError
 from pointstamp.testing import collect
 
 ZEROS = [0.0, -0.0, 1.0]
@@ -117,3 +117,95 @@ def test_a_column_is_no_key_of_rows_on_one_worker_either(first_cause: Any) -> No
     with pytest.raises(WorkerError) as raised:
         collect(lambda scope: scope.to_stream([(1, 2)]).exchange("k"))
     assert isinstance(first_cause(raised.value), ColumnError)
+
+
+# Columns that Arrow itself does not work with.
+
+DICTIONARIES = [
+    pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), pa.array(values))
+    for indices, values in (
+        ([0, 1, None], ["a", "b"]),
+        ([0, 1, 2], ["b", "c", "d"]),
+        ([0, 1, 2], ["a", "a", None]),
+    )
+]
+BY_KEY: dict[str, Any] = {
+    "aggregate": lambda s: s.aggregate([("x", "sum")], key="k"),
+    "aggregate apart": lambda s: s.aggregate(
+        lambda k, part, n: n + sum(part["x"].to_pylist()), key="k", default=0
+    ),
+    "reduce": lambda s: s.reduce("sum", key="k"),
+    "top_k": lambda s: s.top_k(9, by="x", key="k"),
+    "semijoin": lambda s: s.join(s, "k", how="semi"),
+    "fold_window": lambda s: s.fold_window([("x", "sum")], ps.Tumbling(99), "x", "k")[0],
+    "sessions": lambda s: s.fold_window([("x", "sum")], ps.Sessions(99), "x", "k")[0],
+    "state_machine": lambda s: s.state_machine(
+        lambda k, part, n: (n, [(k, x) for x in part["x"].to_pylist()]), key="k", default=0
+    ),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", BY_KEY)
+def test_equal_values_of_dictionaries_are_one_key(name: str, workers: int) -> None:
+    """Of several dictionaries, and of one that has a value twice and null as a value."""
+    values = ["a", "b", None, "b", "c", "d", "a", "a", None]
+
+    def build(scope: Any) -> Any:
+        batches = [
+            pa.record_batch({"k": column, "x": [3 * place + i for i in range(3)]})
+            for place, column in enumerate(DICTIONARIES)
+        ]
+        return BY_KEY[name](scope.batches_to_stream(batches if scope.index == 0 else []))
+
+    found: dict[Any, int] = {}
+    for _, (key, x, *_) in collect(build, workers=workers):
+        found[key] = found.get(key, 0) + x
+    expected = {key: sum(x for x, of in enumerate(values) if of == key) for key in values}
+    if name == "semijoin":
+        del expected[None]  # which has no partner
+    assert found == expected
+
+
+def test_dictionaries_that_cannot_be_one_are_named(first_cause: Any) -> None:
+    def build(scope: Any) -> Any:
+        columns = [pa.array(map(str, range(at, at + 99))) for at in (0, 99)]
+        kind = pa.dictionary(pa.int8(), pa.string())
+        batches = [pa.record_batch({"k": column.cast(kind)}) for column in columns]
+        return scope.batches_to_stream(batches).batch(999)
+
+    with pytest.raises(WorkerError, match=r"'k': 'dictionary<.*wider indices") as raised:
+        collect(build)
+    assert isinstance(first_cause(raised.value), SchemaError)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_records_without_columns_are_as_many_as_they_were(workers: int) -> None:
+    batch = pa.record_batch({"k": [1, 2, 3]}).select([])
+    for make, n in (
+        (lambda s: s.exchange(), 3),
+        (lambda s: s.batch(2), 3),
+        (lambda s: s.distinct(), 1),
+    ):
+
+        def build(scope: Any, make: Any = make) -> Any:
+            return make(scope.batches_to_stream([batch] if scope.index == 0 else []))
+
+        assert collect(build, workers=workers) == [(0, ())] * n
+
+
+@pytest.mark.parametrize("operator", ["distinct", "exchange"])
+def test_a_column_of_which_arrow_takes_no_records_is_named(operator: str, first_cause: Any) -> None:
+    batch = pa.record_batch({"x": [1, 2, 3], "k": pa.array(["a", "a", "b"], pa.string_view())})
+
+    def build(scope: Any) -> Any:
+        return getattr(scope.batches_to_stream([batch.select(["k"])]), operator)()
+
+    with pytest.raises(WorkerError, match=r"'k' is of type string_view.*large_string") as raised:
+        collect(build, workers=2 if operator == "exchange" else 1)
+    assert isinstance(first_cause(raised.value), SchemaError)
+
+
+def test_no_columns_are_no_key() -> None:
+    with pytest.raises(WorkerError, match=r"'Aggregate' cannot be keyed by \[\]"):
+        collect(lambda s: s.batches_to_stream([BATCH]).aggregate([("x", "sum")], key=[]))
