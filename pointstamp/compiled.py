@@ -83,6 +83,7 @@ MODULES = (
     "pointstamp.operators.split_merge",
     "pointstamp.operators.stateless",
     "pointstamp.operators.scope",
+    "pointstamp.metrics.tick_clock",
     "pointstamp.metrics.meters",
     "pointstamp.metrics.metering",
     "pointstamp.metrics.worker_meter",

@@ -3,7 +3,8 @@ cimport cython
 from pointstamp.dataflow.capability cimport Capability, CapabilityCounts
 from pointstamp.dataflow.channels cimport Queue
 from pointstamp.dataflow.operator cimport Operator
-from pointstamp.metrics.meters cimport InputMeter, OperatorMeter, StreamMeter, now_ns
+from pointstamp.metrics.meters cimport InputMeter, OperatorMeter, StreamMeter
+from pointstamp.metrics.tick_clock cimport ticks
 from pointstamp.progress.operate cimport ProgressReport
 
 

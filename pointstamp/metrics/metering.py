@@ -14,7 +14,8 @@ from pointstamp.communication.communicator import Channel
 from pointstamp.dataflow.capability import Capability, CapabilityCounts
 from pointstamp.dataflow.channels import Queue
 from pointstamp.dataflow.operator import Operator
-from pointstamp.metrics.meters import InputMeter, OperatorMeter, StreamMeter, now_ns
+from pointstamp.metrics.meters import InputMeter, OperatorMeter, StreamMeter
+from pointstamp.metrics.tick_clock import ticks
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import ProgressReport
 
@@ -40,14 +41,14 @@ class MeteredOperator(Operator):
         meter = self.meter
         if meter is None:
             return Operator.pull_internal_progress(self)
-        began = now_ns()
         if meter.probe is not None:
-            meter.probe.look(began)
+            meter.probe.look()
+        began = ticks()
         try:
             return Operator.pull_internal_progress(self)
         finally:
             meter.activations += 1
-            meter.busy_ns += now_ns() - began
+            meter.busy_ticks += ticks() - began
 
 
 class MeteredCapabilities(CapabilityCounts):

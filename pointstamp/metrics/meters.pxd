@@ -1,17 +1,13 @@
 cimport cython
-from cpython.time cimport PyTime_PerfCounterRaw as _perf_counter_in_c
 
 from pointstamp.containers.registry cimport batch_bytes, kind_of, n_records
+from pointstamp.metrics.tick_clock cimport now_ns
 from pointstamp.progress.input_frontier cimport InputFrontier
 
 cdef Py_ssize_t _N_BUCKETS
 cdef Py_ssize_t _WIDTH
 cdef Py_ssize_t _FEW
 cdef Py_ssize_t _N_ESTIMATES
-cdef bint _IS_COMPILED
-
-
-cpdef long long now_ns() noexcept
 
 
 @cython.final
@@ -19,7 +15,7 @@ cdef class OperatorMeter:
     cdef readonly object name
     cdef readonly object address
     cdef public long long activations
-    cdef public long long busy_ns
+    cdef public long long busy_ticks
     cdef public ProbeMeter probe
 
 
@@ -96,7 +92,7 @@ cdef class ProbeMeter:
     cdef readonly long long count
 
     @cython.locals(left=LeftEpochs, latency_ns="long long", bucket=Py_ssize_t)
-    cpdef look(self, long long now)
+    cpdef look(self, long long now=*)
     cdef bint _is_complete(self, long long until) except -1
 
 
@@ -125,7 +121,7 @@ cdef class EpochMeter:
 cdef class DataflowMeter:
     cdef readonly object number
     cdef readonly object name
-    cdef public long long busy_ns
+    cdef public long long busy_ticks
     cdef public long long throttled_ns
     cdef readonly list operators
     cdef readonly list streams

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from pointstamp.compiled import build_info
 from pointstamp.containers.registry import batch_bytes, kind_of, n_records
+from pointstamp.metrics.tick_clock import TICK, now_ns
 from pointstamp.progress.input_frontier import InputFrontier
 from pointstamp.progress.timestamp import Int, Timestamp
 
@@ -42,29 +41,24 @@ _FEW = 64
 
 _N_ESTIMATES = 32
 
-_IS_COMPILED = build_info() == "compiled"
-
-
-def now_ns() -> int:
-    """As `perf_counter_ns`, without an object where it is called by what is compiled."""
-    if _IS_COMPILED:
-        # See `observability.clock`.
-        return _perf_counter_in_c()  # type: ignore[name-defined,no-any-return]  # noqa: F821
-    return perf_counter_ns()
-
 
 class OperatorMeter:
     """How often an operator was active, and for how long."""
 
-    __slots__ = ("activations", "address", "busy_ns", "name", "probe")
+    __slots__ = ("activations", "address", "busy_ticks", "name", "probe")
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name
         self.address = address
         self.activations = 0
-        self.busy_ns = 0
+        self.busy_ticks = 0
         self.probe: ProbeMeter | None = None
         """If the operator is one."""
+
+    @property
+    def busy_ns(self) -> int:
+        """For how long it was active."""
+        return TICK.ns_of(self.busy_ticks)
 
 
 class StreamMeter:
@@ -313,8 +307,8 @@ class ProbeMeter:
         """When the eldest epoch was left that is not complete here; None if there is none."""
         return self._left.left_ns(self.next) if self.next < self._left.n else None
 
-    def look(self, now: int) -> None:
-        """Time the epochs that are complete at this moment, at which its operator runs.
+    def look(self, now: int = 0) -> None:
+        """Time the epochs that are complete now (0: by the clock), when its operator runs.
 
         It runs whenever its frontier has moved.
         """
@@ -322,6 +316,7 @@ class ProbeMeter:
         if self.next < left.first:
             self.next = left.first  # the eldest of too many
         while self.next < left.n and self._is_complete(left.until(self.next)):
+            now = now or now_ns()
             latency_ns = now - left.left_ns(self.next)
             bucket = 0
             while bucket < _N_BUCKETS and self._bounds[bucket] < latency_ns:
@@ -356,10 +351,10 @@ class EpochMeter:
     >>> epochs.inputs.append(input); epochs.probes.append(probe)
     >>> input.move(0); input.move(1); input.move(2)
     >>> counts.change(1, 1); counts.change(0, -1)
-    >>> probe.look(now_ns()); probe.count
+    >>> probe.look(); probe.count
     1
     >>> input.close(); counts.change(1, -1)
-    >>> probe.look(now_ns()); probe.count
+    >>> probe.look(); probe.count
     3
     """
 
@@ -445,16 +440,20 @@ class EpochMeter:
 class DataflowMeter:
     """What is counted of one dataflow of a worker."""
 
-    __slots__ = ("busy_ns", "epochs", "name", "number", "operators", "streams", "throttled_ns")
+    __slots__ = ("busy_ticks", "epochs", "name", "number", "operators", "streams", "throttled_ns")
 
     def __init__(self, number: int, name: str) -> None:
         self.number = number
         """That of its outermost scope."""
         self.name = name
-        self.busy_ns = 0
-        """For how long it was visited, its operators and the tracking of progress together."""
+        self.busy_ticks = 0
         self.throttled_ns = 0
         """For how long its sources were held back, when that was last read."""
         self.operators: list[OperatorMeter] = []
         self.streams: list[StreamMeter] = []
         self.epochs = EpochMeter()
+
+    @property
+    def busy_ns(self) -> int:
+        """For how long it was visited, its operators and the tracking of progress together."""
+        return TICK.ns_of(self.busy_ticks)

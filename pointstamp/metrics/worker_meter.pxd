@@ -1,5 +1,6 @@
 from pointstamp.dataflow.step_observer cimport StepObserver
-from pointstamp.metrics.meters cimport DataflowMeter, now_ns
+from pointstamp.metrics.meters cimport DataflowMeter
+from pointstamp.metrics.tick_clock cimport now_ns, ticks
 
 
 cdef class WorkerMeter(StepObserver):
@@ -16,6 +17,7 @@ cdef class WorkerMeter(StepObserver):
     cdef dict _within
     cdef dict _names
     cdef dict _of_channels
+    cdef long long _began
     cdef Py_ssize_t _visited_scope
     cdef DataflowMeter _visited
 

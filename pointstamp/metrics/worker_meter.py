@@ -36,8 +36,8 @@ from pointstamp.metrics.meters import (
     OperatorMeter,
     ProbeMeter,
     StreamMeter,
-    now_ns,
 )
+from pointstamp.metrics.tick_clock import now_ns, ticks
 from pointstamp.progress.operate import CountObserver, Operate
 from pointstamp.progress.topology import Port
 
@@ -116,6 +116,8 @@ class WorkerMeter(StepObserver):
         self._names: dict[tuple[int, int], str] = {}
         """By scope and node: the name of the operator."""
         self._of_channels: dict[int, MeteredChannel] = {}
+        self._began = 0
+        """When the visit began that is under way."""
         self._visited_scope = -1
         self._visited: DataflowMeter | None = None
         """The dataflow that was visited last."""
@@ -278,7 +280,8 @@ class WorkerMeter(StepObserver):
 
     def now(self) -> int:
         """See `Logger`."""
-        return now_ns() if self._log is None else self._log.now()
+        self._began = ticks()
+        return self._began if self._log is None else self._log.now()
 
     def visited(self, scope: int, began: int) -> None:
         """See `Logger`."""
@@ -286,7 +289,7 @@ class WorkerMeter(StepObserver):
             # Mostly it is the same: no look-up, which would make an object of the number.
             self._visited_scope, self._visited = scope, self.dataflows.get(scope)
         if self._visited is not None:
-            self._visited.busy_ns += now_ns() - began
+            self._visited.busy_ticks += ticks() - self._began
         if self._log is not None:
             self._log.visited(scope, began)
 

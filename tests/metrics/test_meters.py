@@ -15,8 +15,8 @@ from pointstamp.metrics.meters import (
     LeftEpochs,
     ProbeMeter,
     StreamMeter,
-    now_ns,
 )
+from pointstamp.metrics.tick_clock import LONG_ENOUGH_NS, TickLength, now_ns, ticks
 from pointstamp.progress.input_frontier import InputFrontier
 from pointstamp.progress.timestamp import Int, Product
 
@@ -43,7 +43,7 @@ class Place:
             self.counts.change(time, 1)
         self.counts.change(self.at, -1)
         self.at = time
-        self.meter.look(now_ns())
+        self.meter.look()
 
 
 def begun() -> tuple[EpochMeter, InputMeter]:
@@ -103,8 +103,8 @@ def test_a_latency_is_in_the_bucket_of_the_first_bound_that_it_does_not_exceed()
     probe = ProbeMeter("p", "0/1", counts, Int, left)
     latencies_ns = [0, 100_000, 100_001, 60_000_000_000, 60_000_000_001]
     for number, latency_ns in enumerate(latencies_ns):
-        left.add(number + 1, 0, number, 0, 0, False)
-        probe.look(latency_ns)
+        left.add(number + 1, 1000, number, 0, 0, False)
+        probe.look(1000 + latency_ns)
     expected = [0] * (len(LATENCY_BUCKETS_S) + 1)
     expected[0], expected[1], expected[-2], expected[-1] = 2, 1, 1, 1
     assert list(probe.buckets) == expected
@@ -133,3 +133,14 @@ def test_sizes_of_short_lists_are_those_of_lists_before() -> None:
     stream.sent(["x" * 1000] * 100)
     assert stream.n_bytes > 2 * once + 100_000
     assert (stream.records, stream.batches) == (120, 3)
+
+
+def test_ticks_are_as_long_as_the_clock_says_and_stay_so() -> None:
+    length = TickLength()
+    began_ns, began = now_ns(), ticks()
+    while now_ns() <= began_ns + LONG_ENOUGH_NS:
+        pass
+    n, ns = ticks() - began, now_ns() - began_ns
+    found = length.ns_of(n)
+    assert abs(found - ns) < 0.2 * ns  # there may be a pause between two looks
+    assert length.ns_of(n) == found
