@@ -81,6 +81,7 @@ ONCE = {
         "snapshot_bytes spine_memory stats temporal text_sweeps thread_sweeps upserts "
         "user_aggregates worker_sweeps",
         "containers": "convert flat frames user_kind_on_processes",
+        "metrics": "epoch_assembly metrics_server service_metrics telemetry",
         "operators": "capture command",
         "runtime": "introspection tcp_workers watchdog",
     }.items()

@@ -26,7 +26,7 @@ ALLOWED = {
     "dataflow/channels.py": 3,  # the length of a list, once for each message; short ones of a loop
     "dataflow/spillable.py": 1,  # what a program puts into a stash, which may be no batch
     "joins/tactics.py": 1,  # of two containers, both of joins alone
-    "metrics/metering.py": 1,  # as in backpressure.py
+    "metrics/meters.py": 1,  # as in backpressure.py
     "operators/transform.py": 1,  # rows for map and filter, once for each message
     "operators/window_functions.py": 1,  # functions of values, or names of columns
     "service/conversions.py": 1,  # what a user gives, who may have records alone

@@ -1,121 +1,108 @@
 """The classes that count what they do, made in place of those that do not.
 
 Each does what the class that it is made of does, and counts it: an operator its activations and
-their time, the ends of a stream its records. So that a worker can keep a log and count as well,
-they are made of whatever class is there, of one that logs or of one that does not.
+their time, the ends of a stream its records. Those of a log are made of these, so that a worker can
+keep a log and count as well; without metrics they have no meter, and count nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
-from time import perf_counter_ns
 from typing import Any
 
-from pointstamp.containers.registry import kind_of, n_records
+from pointstamp.communication.communicator import Channel
+from pointstamp.dataflow.capability import Capability, CapabilityCounts
+from pointstamp.dataflow.channels import Queue
+from pointstamp.dataflow.operator import Operator
 from pointstamp.metrics.meters import InputMeter, OperatorMeter, StreamMeter
-
-_FEW = 64
-"""Lists of fewer records are not asked for their size each time."""
-
-_N_ESTIMATES = 32
-
-_OF_BASE: tuple[str, ...] = ()
-"""The slots of what is mixed in: the one that it needs is in the class that is made of it."""
+from pointstamp.metrics.tick_clock import ticks
+from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.operate import ProgressReport
 
 
-def counting(make: Callable[..., Any], mixin: type, meter: Any) -> Callable[..., Any]:
-    """What makes the same as `make`, a class or a `partial` of one, that counts in `meter`."""
-    if isinstance(make, partial):
-        return partial(_derived(make.func, mixin), meter, *make.args, **make.keywords)
-    return partial(_derived(make, mixin), meter)
+def metered(make: Callable[..., Any], meter: Any, *args: Any) -> Any:
+    """What `make(*args)` gives, counting in `meter`."""
+    made = make(*args)
+    made.meter = meter
+    return made
 
 
-@cache
-def _derived(base: Any, mixin: type) -> Any:
-    name = f"{mixin.__name__.removesuffix('Counts')}{base.__name__}"
-    return type(name, (mixin, base), {"__slots__": ("meter",), "__module__": __name__})
+class MeteredOperator(Operator):
+    """Counts its activations, and of a probe the epochs that are complete there."""
 
+    __slots__ = ("meter",)
 
-class OperatorActivityCounts:
-    """Of an `Operator`: its activations, and of a probe its frontier."""
-
-    __slots__ = _OF_BASE
-
-    meter: OperatorMeter
-
-    def __init__(self, meter: OperatorMeter, *args: Any) -> None:
+    def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.meter = meter
+        self.meter: OperatorMeter | None = None
 
-    def pull_internal_progress(self) -> Any:
+    def pull_internal_progress(self) -> ProgressReport:
         """As `Operator`; what fails was active, too."""
-        began = perf_counter_ns()
-        probe = self.meter.probe
-        if probe is not None:
-            # It runs whenever its frontier has moved.
-            frontier = self.frontiers[0].frontier  # type: ignore[attr-defined]  # of its base
-            if frontier != probe.frontier:
-                probe.moved(frontier[:], began)
+        meter = self.meter
+        if meter is None:
+            return Operator.pull_internal_progress(self)
+        if meter.probe is not None:
+            meter.probe.look()
+        began = ticks()
         try:
-            return super().pull_internal_progress()  # type: ignore[misc]  # likewise
+            return Operator.pull_internal_progress(self)
         finally:
-            meter = self.meter
             meter.activations += 1
-            meter.busy_ns += perf_counter_ns() - began
+            meter.busy_ticks += ticks() - began
 
 
-class InputCapabilityCounts:
-    """Of the `CapabilityCounts` of an input of the program: where it is."""
+class MeteredCapabilities(CapabilityCounts):
+    """Counts, of an input of the program, where it is."""
 
-    __slots__ = _OF_BASE
+    __slots__ = ("meter",)
 
-    meter: InputMeter
-
-    def __init__(self, meter: InputMeter, *args: Any) -> None:
+    def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.meter = meter
+        self.meter: InputMeter | None = None
 
-    def add(self, time: Any) -> Any:
+    def add(self, time: Any) -> Capability:
         """As `CapabilityCounts`."""
-        self.meter.move(time)
-        return super().add(time)  # type: ignore[misc]  # of what it is mixed into
+        if self.meter is not None:
+            self.meter.move(time)
+        return CapabilityCounts.add(self, time)
 
     def move(self, time: Any, new_time: Any) -> None:
         """As `CapabilityCounts`."""
-        self.meter.move(new_time)
-        super().move(time, new_time)  # type: ignore[misc]  # likewise
+        if self.meter is not None:
+            self.meter.move(new_time)
+        CapabilityCounts.move(self, time, new_time)
 
     def remove(self, time: Any) -> None:
         """As `CapabilityCounts`."""
-        super().remove(time)  # type: ignore[misc]  # likewise
-        if not self.n_held:  # type: ignore[attr-defined]  # likewise
+        CapabilityCounts.remove(self, time)
+        if self.meter is not None and not self.n_held:
             self.meter.close()
 
 
-class QueueTrafficCounts:
-    """Of a `Queue`: what this worker sends to itself, and all that its operator takes."""
+class MeteredQueue(Queue):
+    """Counts what this worker sends to itself, and all that its operator takes."""
 
-    __slots__ = _OF_BASE
+    __slots__ = ("meter",)
 
-    meter: StreamMeter | None
-
-    def __init__(self, meter: StreamMeter | None, *args: Any) -> None:
-        super().__init__(*args)
-        self.meter = meter
+    def __init__(
+        self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None = None
+    ) -> None:
+        super().__init__(wake, consumed, channel)
+        self.meter: StreamMeter | None = None
         """None until it is known which stream it is the end of."""
 
     def push(self, time: Any, batch: Any) -> None:
         """As `Queue`."""
         if self.meter is not None:
-            self.meter.sent(batch, n_records(batch))
-        super().push(time, batch)  # type: ignore[misc]  # of what it is mixed into
+            self.meter.sent(batch)
+        Queue.push(self, time, batch)
 
     def take(self) -> tuple[Any, Any] | None:
         """As `Queue`."""
-        item: tuple[Any, Any] | None = super().take()  # type: ignore[misc]  # likewise
+        before = self.n_taken
+        item = Queue.take(self)
         if item is not None and self.meter is not None:
-            self.meter.taken(n_records(item[1]))
+            self.meter.taken(self.n_taken - before)
         return item
 
 
@@ -137,29 +124,5 @@ class MeteredChannel:
     def send(self, peer: int, tag: Any, batch: Any) -> None:
         """As the channel."""
         if self.meter is not None:
-            self.meter.sent(batch, n_records(batch))
+            self.meter.sent(batch)
         self._channel.send(peer, tag, batch)
-
-
-class BatchSizer:
-    """How many bytes the batches of a stream have: of short lists, as those before had.
-
-    As `backpressure.InFlight` estimates it: only rows have to be asked record by record.
-    """
-
-    __slots__ = ("_n_small", "_record_bytes")
-
-    def __init__(self) -> None:
-        self._record_bytes = 0.0
-        self._n_small = 0
-
-    def __call__(self, batch: Any, n_records: int) -> int:
-        """About how many bytes."""
-        if type(batch) is not list or n_records >= _FEW:
-            return int(kind_of(batch).n_bytes(batch))
-        if not n_records:
-            return 0
-        if self._n_small % _N_ESTIMATES == 0:
-            self._record_bytes = kind_of(batch).n_bytes(batch) / n_records
-        self._n_small += 1
-        return int(n_records * self._record_bytes)

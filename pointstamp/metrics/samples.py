@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -233,25 +232,18 @@ def _of_probe(meter: ProbeMeter, least_input: int | None, now_ns: int) -> ProbeS
     frontier = meter.frontier
     times = [time for time in map(_epoch, frontier) if time is not None]
     least = min(times) if times else None
-    eldest = next(_first(meter), None)
+    since_ns = meter.waits_since_ns
     return ProbeSample(
         meter.name,
         meter.address,
         least,
         not frontier,
         None if least is None or least_input is None else max(0, least_input - least),
-        0 if eldest is None else max(0, now_ns - eldest.left_ns),
+        0 if since_ns is None else max(0, now_ns - since_ns),
         tuple(meter.buckets),
         meter.sum_ns,
         meter.count,
     )
-
-
-def _first(meter: ProbeMeter) -> Iterator[Any]:
-    try:
-        yield meter.pending[0]
-    except IndexError:
-        return  # none, or the worker has just taken it
 
 
 def _epoch(time: Any) -> int | None:

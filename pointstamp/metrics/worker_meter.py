@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.communicator import Channel, Communicator
@@ -24,12 +23,11 @@ from pointstamp.errors import UsageError
 from pointstamp.metrics import sample_requests
 from pointstamp.metrics.epoch_records import EpochPlace, EpochPusher, EpochRecorder
 from pointstamp.metrics.metering import (
-    BatchSizer,
-    InputCapabilityCounts,
+    MeteredCapabilities,
     MeteredChannel,
-    OperatorActivityCounts,
-    QueueTrafficCounts,
-    counting,
+    MeteredOperator,
+    MeteredQueue,
+    metered,
 )
 from pointstamp.metrics.meters import (
     DataflowMeter,
@@ -39,6 +37,7 @@ from pointstamp.metrics.meters import (
     ProbeMeter,
     StreamMeter,
 )
+from pointstamp.metrics.tick_clock import now_ns, ticks
 from pointstamp.progress.operate import CountObserver, Operate
 from pointstamp.progress.topology import Port
 
@@ -106,7 +105,7 @@ class WorkerMeter(StepObserver):
         self.peers = peers
         self.parks = 0
         self.parked_ns = 0
-        self.began_ns = perf_counter_ns()
+        self.began_ns = now_ns()
         self.dataflows: dict[int, DataflowMeter] = {}
         """By the number of the outermost scope."""
         self.worker: Callable[[], Any] = lambda: None
@@ -116,9 +115,12 @@ class WorkerMeter(StepObserver):
         """By scope: its dataflow, and its address."""
         self._names: dict[tuple[int, int], str] = {}
         """By scope and node: the name of the operator."""
-        self._operators: dict[tuple[int, int], OperatorMeter] = {}
-        """The same: the meter of one that is being built."""
         self._of_channels: dict[int, MeteredChannel] = {}
+        self._began = 0
+        """When the visit began that is under way."""
+        self._visited_scope = -1
+        self._visited: DataflowMeter | None = None
+        """The dataflow that was visited last."""
 
     def watch(self, worker: Any) -> None:
         """See `Logger`."""
@@ -169,8 +171,8 @@ class WorkerMeter(StepObserver):
         meter = OperatorMeter(name, f"{address}/{node}")
         dataflow.operators.append(meter)
         self._names[scope, node] = name
-        make = Operator if self._log is None else self._log.operator(scope, node, name)
-        return counting(make, OperatorActivityCounts, meter)
+        make = MeteredOperator if self._log is None else self._log.operator(scope, node, name)
+        return partial(metered, make, meter)
 
     def operate(self, scope: int, node: int, operator: Operate) -> Operate:
         """See `Logger`."""
@@ -179,14 +181,14 @@ class WorkerMeter(StepObserver):
 
     def capabilities(self, operator: Any) -> Callable[..., CapabilityCounts]:
         """See `Logger`."""
-        make = CapabilityCounts if self._log is None else self._log.capabilities(operator)
         if operator.role not in INPUTS:
-            return make
+            return CapabilityCounts if self._log is None else self._log.capabilities(operator)
+        make = MeteredCapabilities if self._log is None else self._log.capabilities(operator)
         meter = operator.meter
         dataflow = self._dataflow_of(meter)
         input = InputMeter(meter.name, meter.address, dataflow.epochs)
         dataflow.epochs.inputs.append(input)
-        return counting(make, InputCapabilityCounts, input)
+        return partial(metered, make, input)
 
     def output(self, operator: Any, tee: Tee) -> None:
         """See `Logger`."""
@@ -200,13 +202,12 @@ class WorkerMeter(StepObserver):
 
     def channel(self, channel: Channel) -> Channel:
         """See `Logger`."""
-        metered = self._of_channels[channel.id] = MeteredChannel(channel)
-        return metered if self._log is None else self._log.channel(metered)
+        counted = self._of_channels[channel.id] = MeteredChannel(channel)
+        return counted if self._log is None else self._log.channel(counted)
 
     def queue(self) -> Callable[..., Queue]:
         """See `Logger`."""
-        make = Queue if self._log is None else self._log.queue()
-        return counting(make, QueueTrafficCounts, None)
+        return MeteredQueue if self._log is None else self._log.queue()
 
     def connect(
         self, queue: Any, operator: Any, port: int, scope: int, source: Port, pact: str
@@ -216,14 +217,14 @@ class WorkerMeter(StepObserver):
         node, _ = source
         name = self._names.get((scope, node), "?") if node else "outside"
         target: OperatorMeter = operator.meter
-        stream = StreamMeter(name, target.name, f"{target.address}.{port}", pact, BatchSizer())
+        stream = StreamMeter(name, target.name, f"{target.address}.{port}", pact)
         dataflow.streams.append(stream)
-        if isinstance(queue, QueueTrafficCounts):
+        if isinstance(queue, MeteredQueue):
             queue.meter = stream
         if queue.channel is not None:
-            metered = self._of_channels.pop(queue.channel.id, None)
-            if metered is not None:
-                metered.meter = stream
+            channel = self._of_channels.pop(queue.channel.id, None)
+            if channel is not None:
+                channel.meter = stream
         if self._log is not None:
             self._log.connect(queue, operator, port, scope, source, pact)
 
@@ -233,12 +234,14 @@ class WorkerMeter(StepObserver):
             meter: OperatorMeter = operator.meter
             (counts,) = operator.frontiers
             dataflow = self._dataflow_of(meter)
+            epochs = dataflow.epochs
             where = EpochPlace(dataflow.name, meter.name, meter.address)
             is_noted = self.recorder is not None or LOGGER.isEnabledFor(logging.DEBUG)
             note = partial(self._note_epoch, where) if is_noted else None
-            probe = ProbeMeter(meter.name, meter.address, list(counts.frontier), note)
-            meter.probe = probe
-            dataflow.epochs.probes.append(probe)
+            meter.probe = ProbeMeter(
+                *(meter.name, meter.address, counts, operator.timestamp, epochs.left, note)
+            )
+            epochs.probes.append(meter.probe)
         if self._log is not None:
             self._log.summaries(operator, table)
 
@@ -277,13 +280,16 @@ class WorkerMeter(StepObserver):
 
     def now(self) -> int:
         """See `Logger`."""
-        return perf_counter_ns() if self._log is None else self._log.now()
+        self._began = ticks()
+        return self._began if self._log is None else self._log.now()
 
     def visited(self, scope: int, began: int) -> None:
         """See `Logger`."""
-        dataflow = self.dataflows.get(scope)
-        if dataflow is not None:
-            dataflow.busy_ns += perf_counter_ns() - began
+        if scope != self._visited_scope:
+            # Mostly it is the same: no look-up, which would make an object of the number.
+            self._visited_scope, self._visited = scope, self.dataflows.get(scope)
+        if self._visited is not None:
+            self._visited.busy_ticks += ticks() - self._began
         if self._log is not None:
             self._log.visited(scope, began)
 
@@ -299,13 +305,13 @@ class WorkerMeter(StepObserver):
 
     def park(self, park: Callable[[float | None], None], timeout_s: float | None) -> None:
         """See `Logger`."""
-        began = perf_counter_ns()
+        began = now_ns()
         if self._log is None:
             park(timeout_s)
         else:
             self._log.park(park, timeout_s)
         self.parks += 1
-        self.parked_ns += perf_counter_ns() - began
+        self.parked_ns += now_ns() - began
 
     def text(self, text: str) -> None:
         """See `Logger`."""

@@ -1,15 +1,14 @@
 cimport cython
 
-from pointstamp.dataflow.capability cimport Capability, CapabilityCounts
-from pointstamp.dataflow.channels cimport Queue
-from pointstamp.dataflow.operator cimport Operator
+from pointstamp.dataflow.capability cimport Capability
+from pointstamp.metrics.metering cimport MeteredCapabilities, MeteredOperator, MeteredQueue
 from pointstamp.observability.buffer cimport Buffer
 from pointstamp.observability.clock cimport LogClock
 from pointstamp.progress.change_batch cimport ChangeBatch
 from pointstamp.progress.operate cimport CountObserver, ProgressReport
 
 
-cdef class LoggedOperator(Operator):
+cdef class LoggedOperator(MeteredOperator):
     cdef readonly Py_ssize_t number
     cdef LogClock _clock
     cdef Buffer _schedules
@@ -27,7 +26,7 @@ cdef class LoggedOperator(Operator):
     cpdef ProgressReport pull_internal_progress(self)
 
 
-cdef class LoggedCapabilities(CapabilityCounts):
+cdef class LoggedCapabilities(MeteredCapabilities):
     cdef Py_ssize_t _number
     cdef LogClock _clock
     cdef Buffer _buffer
@@ -71,7 +70,7 @@ cdef class LoggedChannel:
     cdef public Py_ssize_t number
 
 
-cdef class LoggedQueue(Queue):
+cdef class LoggedQueue(MeteredQueue):
     cdef Py_ssize_t _index
     cdef LogClock _clock
     cdef Buffer _messages

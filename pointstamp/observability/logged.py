@@ -2,8 +2,9 @@
 """The classes that record in a log what they do, made in place of those that do not.
 
 Each does what the class that it is made of does, and records it; nothing here decides
-anything. What is sent is recorded before it is sent, and what is received after, so that by
-the clock nothing is received before it was sent.
+anything. They are made of those that count, for a worker that has metrics as well. What is sent
+is recorded before it is sent, and what is received after, so that by the clock nothing is received
+before it was sent.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from typing import Any
 
 from pointstamp.communication.communicator import Channel, Message
 from pointstamp.containers.registry import n_records
-from pointstamp.dataflow.capability import Capability, CapabilityCounts
-from pointstamp.dataflow.channels import Queue
-from pointstamp.dataflow.operator import Operator
+from pointstamp.dataflow.capability import Capability
+from pointstamp.metrics.metering import MeteredCapabilities, MeteredOperator, MeteredQueue
 from pointstamp.observability.buffer import Buffer
 from pointstamp.observability.clock import LogClock
 from pointstamp.observability.event_types import NONE
@@ -26,7 +26,7 @@ from pointstamp.progress.operate import Changes, CountObserver, Operate, Progres
 _NO_LOCATIONS = array("q", [0])
 
 
-class LoggedOperator(Operator):
+class LoggedOperator(MeteredOperator):
     """Records when it is active, and the frontiers that are delivered to it."""
 
     __slots__ = ("_clock", "_frontiers", "_schedules", "number")
@@ -49,13 +49,13 @@ class LoggedOperator(Operator):
                 for place in range(n_changes):
                     time, change = batch.items[place], batch.changes[place]
                     self._frontiers.add_at(time, at, self.number, port, change, 0, 0)
-        Operator.push_external_progress(self, changes)
+        MeteredOperator.push_external_progress(self, changes)
 
     def pull_internal_progress(self) -> ProgressReport:
         """As `Operator`; what fails was active, too."""
         began = self._clock.now()
         try:
-            return Operator.pull_internal_progress(self)
+            return MeteredOperator.pull_internal_progress(self)
         finally:
             self._schedules.add(self._clock.now(), began, self.number, 0, 0, 0)
 
@@ -83,7 +83,7 @@ class LoggedOperate:
         return getattr(self._operate, name)
 
 
-class LoggedCapabilities(CapabilityCounts):
+class LoggedCapabilities(MeteredCapabilities):
     """Records the capabilities that an operator holds."""
 
     __slots__ = ("_buffer", "_clock", "_lost", "_number")
@@ -105,19 +105,19 @@ class LoggedCapabilities(CapabilityCounts):
     def add(self, time: Any) -> Capability:
         """As `CapabilityCounts`."""
         self._buffer.add_at(time, self._clock.now(), self._number, self.output, +1, 0, 0)
-        return CapabilityCounts.add(self, time)
+        return MeteredCapabilities.add(self, time)
 
     def remove(self, time: Any) -> None:
         """As `CapabilityCounts`."""
         self._buffer.add_at(time, self._clock.now(), self._number, self.output, -1, 0, 0)
-        CapabilityCounts.remove(self, time)
+        MeteredCapabilities.remove(self, time)
 
     def move(self, time: Any, new_time: Any) -> None:
         """As `CapabilityCounts`."""
         at = self._clock.now()
         self._buffer.add_at(new_time, at, self._number, self.output, +1, 0, 0)
         self._buffer.add_at(time, at, self._number, self.output, -1, 0, 0)
-        CapabilityCounts.move(self, time, new_time)
+        MeteredCapabilities.move(self, time, new_time)
 
     def collected(self, time: Any) -> None:
         """See `CapabilityCounts`. Where this is any thread, it is logged later, by the worker."""
@@ -125,7 +125,7 @@ class LoggedCapabilities(CapabilityCounts):
             self._buffer.add_at(time, self._clock.now(), self._number, self.output, -1, 0, 0)
         else:
             self._lost.append((self._number, self.output, time))
-        CapabilityCounts.collected(self, time)
+        MeteredCapabilities.collected(self, time)
 
 
 class LoggedCounts(CountObserver):
@@ -248,7 +248,7 @@ class LoggedChannel:
         self._channel.close()
 
 
-class LoggedQueue(Queue):
+class LoggedQueue(MeteredQueue):
     """Records what one worker sends to itself; what comes from others its channel records."""
 
     __slots__ = ("_clock", "_index", "_messages", "number")
@@ -281,13 +281,13 @@ class LoggedQueue(Queue):
             self._messages.add_at(
                 time, self._clock.now(), self.number, n_records(batch), index, index, True
             )
-        Queue.push(self, time, batch)
+        MeteredQueue.push(self, time, batch)
 
     def take(self) -> tuple[Any, Any] | None:
         """As `Queue`; what has to wait has been received all the same."""
         if self._next is None and not self._local:
-            return Queue.take(self)
-        item = Queue.take(self)
+            return MeteredQueue.take(self)
+        item = MeteredQueue.take(self)
         if item is not None and self.number != NONE:
             index = self._index
             self._messages.add_at(

@@ -25,3 +25,4 @@ cdef class InputFrontier:
     cpdef bint is_empty(self) except -1
     cdef MutableAntichain _as_objects(self)
     cdef bint _reads(self, object time) except -1
+    cpdef bint less_than_number(self, long long number) except -1

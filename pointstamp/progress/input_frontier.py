@@ -94,6 +94,12 @@ class InputFrontier:
             return self._few.less_than(self._outer, self._inner)
         return self._as_objects().less_than(time)
 
+    def less_than_number(self, number: int) -> bool:
+        """`less_than` of an integer of 64 bits, where times are integers: without an object."""
+        if self._few is not None and -_BEYOND < number < _BEYOND:
+            return self._few.less_than(0, number)
+        return self._as_objects().less_than(number)
+
     def is_empty(self) -> bool:
         """Whether nothing more comes."""
         return not self.frontier

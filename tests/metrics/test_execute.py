@@ -38,8 +38,10 @@ CARRIERS: dict[str, Any] = {
     "processes": {"workers": 2},
 }
 
+EACH = ["one", "threads", pytest.param("processes", marks=pytest.mark.once)]
 
-@pytest.mark.parametrize("carrier", CARRIERS)
+
+@pytest.mark.parametrize("carrier", EACH)
 def test_what_is_scraped_agrees_with_what_was_sent(carrier: str, tmp_path: Path) -> None:
     options = CARRIERS[carrier]
     n_workers = options["workers"]
@@ -71,7 +73,7 @@ def test_what_is_scraped_agrees_with_what_was_sent(carrier: str, tmp_path: Path)
     assert found.sum("process_resident_memory_bytes") > 1e6
 
 
-@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("carrier", EACH)
 def test_it_is_ready_when_all_workers_are_and_not_before(carrier: str, tmp_path: Path) -> None:
     options = CARRIERS[carrier]
     n_workers = options["workers"]
@@ -131,6 +133,7 @@ def test_a_worker_may_keep_a_log_as_well(tmp_path: Path) -> None:
         assert 0 < n <= operators[name].activations
 
 
+@pytest.mark.once
 def test_columns_broadcasts_and_what_is_dropped_are_counted(tmp_path: Path) -> None:
     def build(worker: ps.Worker, folder: Path) -> None:
         with worker.dataflow("columns") as scope:
@@ -197,6 +200,7 @@ def test_an_input_ahead_of_a_probe_is_its_lag(tmp_path: Path) -> None:
             (tmp_path / "go on").touch()
 
 
+@pytest.mark.once
 def test_sources_that_are_held_back_are_timed(tmp_path: Path) -> None:
     def build(worker: ps.Worker, folder: Path) -> None:
         with worker.dataflow("slow") as scope:
