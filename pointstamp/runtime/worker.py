@@ -29,7 +29,11 @@ from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime.accumulated_exchange import exchange_of
 from pointstamp.runtime.control_plane import ControlPlane
-from pointstamp.runtime.installed_dataflow import InstalledDataflow, unique_name
+from pointstamp.runtime.installed_dataflow import (
+    ActiveDataflows,
+    InstalledDataflow,
+    unique_name,
+)
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
 from pointstamp.runtime.timers import Timers
@@ -109,7 +113,7 @@ class Worker:
         self._dataflows = control.dataflows
         self._peers = communicator.peers
         self._discountable: set[Any] = set()
-        self._active: list[InstalledDataflow] = []
+        self._active = ActiveDataflows()
         self._is_building = False
         self._is_stepping = False
         self.is_parked = False
@@ -304,7 +308,7 @@ class Worker:
             self._take_in()
             self._visit_dataflows()
             self._progress.send()
-            if self._discountable and not self._active:
+            if self._discountable and not self._active.n:
                 self._discount()
             self._flush()
             if self._log is not None:
@@ -324,7 +328,7 @@ class Worker:
 
         What peers have sent meanwhile is seen by stepping only.
         """
-        return bool(self._active or self._calls)
+        return bool(self._active.n or self._calls)
 
     @property
     def has_dataflows(self) -> bool:
@@ -356,7 +360,7 @@ class Worker:
             Seconds to wait at most, if there is no idle work; without it, as long as it takes.
         """
         is_free = self._failure is None and not self._is_stepping
-        if is_free and not (self._active or self._calls or self.environment.idle.run()):
+        if is_free and not (self._active.n or self._calls or self.environment.idle.run()):
             if self._alarms:
                 timeout_s = self.timers.wait_s(timeout_s)
             park = self.communicator.park if self.texts is None else self.texts.park
@@ -644,11 +648,9 @@ class Worker:
             queue.discount()
 
     def _visit_dataflows(self) -> None:
-        if not self._active:
-            return
-        active = self._active[:]
-        self._active.clear()
-        for dataflow in active:
+        # Those that are there: one that asks for another visit meanwhile waits for the next step.
+        for _ in range(self._active.n):
+            dataflow = self._active.take()
             dataflow.is_queued = False
             root = dataflow.root
             # Complete already, or not agreed: the last peer's structure activates it again.
