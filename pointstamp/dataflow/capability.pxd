@@ -3,6 +3,8 @@ cimport cython
 from pointstamp.progress.activation cimport Activation
 from pointstamp.progress.change_batch cimport ChangeBatch
 
+cdef bint _IS_COMPILED
+
 
 cdef class CapabilityCounts:
     cdef readonly object operator
@@ -17,6 +19,7 @@ cdef class CapabilityCounts:
     cdef object _late
     cdef bint _is_int
     cdef list _collected
+    cdef object _collected_first
 
     cpdef Capability add(self, object time)
     cpdef remove(self, object time)

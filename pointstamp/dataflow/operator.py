@@ -209,10 +209,9 @@ class Operator(DirectOperate):
         finally:
             self._running = False
             for capabilities in self.capabilities:
+                # From here on a collected one is the worker's to settle; those before are ours.
                 capabilities.is_at_work = False
-        # From here on a collected capability is the worker's to settle; those before are ours.
-        for capabilities in self.capabilities:
-            capabilities.settle()
+                capabilities.settle()
         is_active = again is True
         if not is_active:
             for notificator in self.notificators:
