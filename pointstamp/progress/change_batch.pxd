@@ -24,7 +24,9 @@ cdef class ChangeBatch:
     @cython.locals(outer="long long", inner="long long")
     cpdef update(self, object item, long long change)
     @cython.locals(kind=int, n=Py_ssize_t, place=Py_ssize_t)
-    cpdef update_number(self, long long outer, long long inner, bint is_pair, long long change)
+    cdef int update_number(
+        self, long long outer, long long inner, bint is_pair, long long change
+    ) except -1
     cpdef Py_ssize_t gather(self) except -1
     cpdef Py_ssize_t n_numbers(self) except -2
     cpdef clear(self)

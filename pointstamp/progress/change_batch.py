@@ -29,7 +29,7 @@ _BEYOND = 2**61
 """Numbers from here on, or as far below zero, are kept as objects."""
 
 NOTHING, INTEGERS, PAIRS, OBJECTS = range(4)
-"""What the items of a batch are, if they are few."""
+"""What the items of a batch are; many are objects."""
 
 _NO_LIST: list[Any] = []
 """Stays empty, and is that of all batches whose items are few numbers."""
@@ -66,6 +66,7 @@ class ChangeBatch:
         self._many: dict[Any, int] | None = None
         """All of them, if there are many; then none is in the lists, or among the numbers."""
         self.kind = _NOTHING
+        """What its changes are; `NOTHING` only if there was none since it was cleared."""
         self.entries = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         """Of integers and pairs three numbers each, that follow each other: both numbers of a pair,
         the second of which is the integer, and the change."""
@@ -99,26 +100,26 @@ class ChangeBatch:
         """Do the same for the pair (outer, inner), or for `inner` alone; both less than 2**61."""
         kind = _PAIRS if is_pair else _INTEGERS
         n = self._n
-        if self.kind != kind:
-            if n or self._many is not None:
-                self._update_object(_joined(outer, inner, is_pair), change)
-                return
+        if self.kind != kind and (n or self._many is not None):
+            self._update_object(_joined(outer, inner, is_pair), change)
+        else:
             self.kind = kind
-        for place in range(n):
-            if self.entries[3 * place + 1] == inner and self.entries[3 * place] == outer:
+            place = 0
+            while place < n and (
+                self.entries[3 * place + 1] != inner or self.entries[3 * place] != outer
+            ):
+                place += 1
+            if place < n:
                 self.entries[3 * place + 2] += change
                 if not self.entries[3 * place + 2]:
                     self._close_up(place)
-                return
-        if not change:
-            return
-        if n == _FEW_NUMBERS:
-            self._update_object(_joined(outer, inner, is_pair), change)
-            return
-        self.entries[3 * n] = outer
-        self.entries[3 * n + 1] = inner
-        self.entries[3 * n + 2] = change
-        self._n = n + 1
+            elif n == _FEW_NUMBERS:
+                self._update_object(_joined(outer, inner, is_pair), change)
+            elif change:
+                self.entries[3 * n] = outer
+                self.entries[3 * n + 1] = inner
+                self.entries[3 * n + 2] = change
+                self._n = n + 1
 
     def extend(self, changes: Iterable[tuple[Any, int]]) -> None:
         """Add every one of `changes`."""
@@ -146,7 +147,7 @@ class ChangeBatch:
 
         In that case `kind` says whether they are of integers or of pairs.
         """
-        return -1 if self._many is not None or self.kind == _OBJECTS else self._n
+        return -1 if self.kind == _OBJECTS else self._n
 
     def clear(self) -> None:
         """Forget all changes."""
