@@ -1,8 +1,11 @@
+cimport cython
+
 from pointstamp.dataflow.capability cimport Capability
 from pointstamp.dataflow.handles cimport BuiltInLogic, Output, Session
 from pointstamp.progress.activation cimport Activation
 
 
+@cython.final
 cdef class InputHandle:
     cdef readonly object name
     cdef object _timestamp
