@@ -15,7 +15,6 @@ cdef class CapabilityCounts:
     cdef readonly ChangeBatch changes
     cdef readonly Py_ssize_t n_held
     cdef readonly bint is_dropped
-    cdef public bint is_at_work
     cdef object _late
     cdef bint _is_int
     cdef list _collected

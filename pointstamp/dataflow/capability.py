@@ -42,7 +42,6 @@ class CapabilityCounts:
         "_is_int",
         "_late",
         "changes",
-        "is_at_work",
         "is_dropped",
         "n_held",
         "operator",
@@ -69,8 +68,6 @@ class CapabilityCounts:
         self.changes: ChangeBatch = ChangeBatch()
         """Not reported yet."""
         self.n_held = 0
-        self.is_at_work = False
-        """Whether the operator runs, and reports afterwards: there is nothing to ask for."""
         self.is_dropped = False
         """Whether the dataflow was dropped: nothing counts any more."""
         self._late = late
@@ -84,7 +81,7 @@ class CapabilityCounts:
         """One more, at `time`."""
         self.n_held += 1
         self.changes.update(time, +1)
-        if not self.is_at_work:
+        if not self._activation.is_at_work:
             self._activation.ask()
         return _counted(time, self)
 
@@ -92,7 +89,7 @@ class CapabilityCounts:
         """One less, at `time`."""
         self.n_held -= 1
         self.changes.update(time, -1)
-        if not self.is_at_work:
+        if not self._activation.is_at_work:
             self._activation.ask()
 
     def collected(self, time: Any) -> None:
@@ -106,8 +103,9 @@ class CapabilityCounts:
             self._collected_first = time
         else:
             self._collected.append(time)
-        # In any thread: an activation sets it back before it settles, and so sees this one.
-        if not self.is_at_work:
+        self._activation.has_collected = True
+        # In any thread: an operator is set back before it settles, and so sees this one.
+        if not self._activation.is_at_work:
             self._late(self)
 
     def settle(self) -> bool:
@@ -139,7 +137,7 @@ class CapabilityCounts:
         """One from `time` to `new_time`."""
         self.changes.update(new_time, +1)
         self.changes.update(time, -1)
-        if not self.is_at_work:
+        if not self._activation.is_at_work:
             self._activation.ask()
 
     def check_not_before(self, time: Any, new_time: Any, what: str) -> Any:
