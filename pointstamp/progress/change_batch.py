@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pointstamp.compiled import build_info
+
 _FEW = 8
 """How many items are looked through one by one."""
 
@@ -36,6 +38,20 @@ _NO_LIST: list[Any] = []
 
 # Compiled, numbers of C.
 _NOTHING, _INTEGERS, _PAIRS, _OBJECTS = NOTHING, INTEGERS, PAIRS, OBJECTS
+
+_IS_COMPILED = build_info() == "compiled"
+
+
+def as_number(item: int) -> int:
+    """An integer, or 2**61 in place of each that is kept as an object.
+
+    >>> as_number(-7), as_number(-(2**61)) == as_number(2**80) == 2**61
+    (-7, True)
+    """
+    if _IS_COMPILED:
+        # A name of the .pxd alone, which does not raise where 64 bits are too few.
+        return _number_in_c(item)  # type: ignore[name-defined,no-any-return]  # noqa: F821
+    return item if -_BEYOND < item < _BEYOND else _BEYOND
 
 
 def _joined(outer: int, inner: int, is_pair: bool) -> Any:
@@ -76,24 +92,17 @@ class ChangeBatch:
     def update(self, item: Any, change: int) -> None:
         """Add `change` to the count of `item`."""
         if type(item) is int:
-            try:
-                inner = item
-                if -_BEYOND < inner < _BEYOND:
-                    self.update_number(0, inner, False, change)
-                    return
-            except OverflowError:  # compiled, these are of 64 bits
-                pass
+            inner = as_number(item)
+            if inner < _BEYOND:
+                self.update_number(0, inner, False, change)
+                return
         elif type(item) is tuple and len(item) == 2:
             first, second = item
             if type(first) is int and type(second) is int:
-                try:
-                    outer = first
-                    inner = second
-                    if -_BEYOND < outer < _BEYOND and -_BEYOND < inner < _BEYOND:
-                        self.update_number(outer, inner, True, change)
-                        return
-                except OverflowError:
-                    pass
+                outer, inner = as_number(first), as_number(second)
+                if outer < _BEYOND and inner < _BEYOND:
+                    self.update_number(outer, inner, True, change)
+                    return
         self._update_object(item, change)
 
     def update_number(self, outer: int, inner: int, is_pair: bool, change: int) -> None:
