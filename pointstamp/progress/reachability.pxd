@@ -107,6 +107,7 @@ cdef class Tracker:
         counts=FewCounts,
         is_inside=bint,
         held=Py_ssize_t,
+        outputs=list,
         sign=int,
         other=Py_ssize_t,
     )
@@ -125,14 +126,20 @@ cdef class Tracker:
     cdef tuple _other(self, FewCounts counts, int sign, Py_ssize_t other)
     @cython.locals(step=Step, changes=ChangeBatch)
     cdef int _imply_number(
-        self, Py_ssize_t location, long long outer, long long inner, int change
+        self, list steps, long long outer, long long inner, int change
     ) except -1
     @cython.locals(
-        step=Step, way=Py_ssize_t, at=Py_ssize_t, to_outer="long long", to_inner="long long"
+        way=Py_ssize_t,
+        at=Py_ssize_t,
+        number=Py_ssize_t,
+        to_outer="long long",
+        to_inner="long long",
     )
     cdef int _pass_number_on(
         self, Py_ssize_t location, long long outer, long long inner, int change
     ) except -1
+    @cython.locals(step=Step)
+    cdef _pass_along(self, Py_ssize_t location, Py_ssize_t number, object time, long long change)
     @cython.locals(
         low=Py_ssize_t,
         middle=Py_ssize_t,

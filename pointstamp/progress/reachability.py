@@ -539,15 +539,17 @@ class Tracker:
             else:
                 outer, inner = self._other(counts, sign, other)
             self._push_number(location, outer, inner, -sign)
-        if is_inside and self._to_outputs is not None and self._to_outputs[location]:
-            outer, inner = self._noted[at + 1], self._noted[at + 2]
-            self._imply_number(location, outer, inner, sign)
-            for other in range(counts.n_others):
-                if counts.many is None:
-                    outer, inner = self._others.outers[other], self._others.inners[other]
-                else:
-                    outer, inner = self._other(counts, sign, other)
-                self._imply_number(location, outer, inner, -sign)
+        if is_inside and self._to_outputs is not None:
+            outputs = self._to_outputs[location]
+            if outputs:
+                outer, inner = self._noted[at + 1], self._noted[at + 2]
+                self._imply_number(outputs, outer, inner, sign)
+                for other in range(counts.n_others):
+                    if counts.many is None:
+                        outer, inner = self._others.outers[other], self._others.inners[other]
+                    else:
+                        outer, inner = self._other(counts, sign, other)
+                    self._imply_number(outputs, outer, inner, -sign)
 
     def _spread_numbers(self) -> None:
         """Pass on all that is to be passed on, the earliest first, while times are numbers."""
@@ -579,9 +581,8 @@ class Tracker:
         time = times[other]
         return time if self.has_pairs else (0, time)
 
-    def _imply_number(self, location: int, outer: int, inner: int, change: int) -> None:
-        assert self._to_outputs is not None
-        for step in self._to_outputs[location]:
+    def _imply_number(self, steps: list[Step], outer: int, inner: int, change: int) -> None:
+        for step in steps:
             changes = self.output_changes[step.to]
             if step.is_shift and inner + step.inner < step.until and outer + step.outer < _BEYOND:
                 changes.update_number(
@@ -606,13 +607,18 @@ class Tracker:
                 to_inner = inner + self._shifts[at + 2]
                 if to_inner < self._shifts[at + 3] and to_outer < _BEYOND and self.has_numbers:
                     self._push_number(self._shifts[at], to_outer, to_inner, change)
-                    continue
-                step = self._steps_of(location)[way - self._first_shifts[location]]
-                reached = step.arrives(self._time(outer, inner))
-                if reached is not None:
-                    self._push_time(step.to, reached, change)
+                else:
+                    number = way - self._first_shifts[location]
+                    self._pass_along(location, number, self._time(outer, inner), change)
         else:
             self._pass_on(location, self._time(outer, inner), change)
+
+    def _pass_along(self, location: int, number: int, time: Any, change: int) -> None:
+        """Push a change along one of the steps from a location, which does not only add to it."""
+        step = self._steps_of(location)[number]
+        reached = step.arrives(time)
+        if reached is not None:
+            self._push_time(step.to, reached, change)
 
     def _push_number(self, location: int, outer: int, inner: int, change: int) -> int:
         """As `_push`; returns where the entry is."""
