@@ -476,7 +476,7 @@ class Subgraph(ActivatedScope):
                 listener.batch.update_number(outer, inner, tracker.has_pairs, change)
             else:
                 listener.batch.update(tracker.moved_times[moved], change)
-            if wake and (listener.wakes or (listener.if_holder and child.holds())):
+            if wake and (listener.wakes or (listener.if_holder and child.is_holder)):
                 self.activate(node)
         tracker.forget_frontier_changes()
 
