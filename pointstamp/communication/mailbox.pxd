@@ -1,6 +1,7 @@
 cimport cython
 
 cdef object _new
+cdef list _NONE
 
 
 cpdef message(object sender, object tag, object batch)

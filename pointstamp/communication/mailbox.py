@@ -21,6 +21,9 @@ Carry = Callable[[int, int, Any, Any], None]
 
 _new = tuple.__new__
 
+_NONE: list[int] = []
+"""Stays empty: what is received in a step in which nothing has arrived."""
+
 
 def message(sender: int, tag: Any, batch: Any) -> Message:
     """A `Message`, past its constructor: that is of Python, and takes as long as its delivery.
@@ -137,7 +140,7 @@ class Mailbox:
     def touched_channels(self) -> list[int]:
         """The channels that got messages since the last call, each once, in order."""
         if not self._touched:
-            return []
+            return _NONE
         if len(self._touched) == 1:
             return [self._touched.pop()]
         touched = sorted(self._touched)

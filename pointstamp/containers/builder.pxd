@@ -6,6 +6,7 @@ cdef double _MOST_RECORDS
 cdef double _MOST_BYTES
 
 
+@cython.final
 cdef class Builder:
     cdef readonly object ready
     cdef list _rows

@@ -3,6 +3,8 @@ cimport cython
 from pointstamp.progress.activation cimport Activation
 from pointstamp.progress.change_batch cimport ChangeBatch
 
+cdef bint _IS_COMPILED
+
 
 cdef class CapabilityCounts:
     cdef readonly object operator
@@ -13,10 +15,10 @@ cdef class CapabilityCounts:
     cdef readonly ChangeBatch changes
     cdef readonly Py_ssize_t n_held
     cdef readonly bint is_dropped
-    cdef public bint is_at_work
     cdef object _late
     cdef bint _is_int
     cdef list _collected
+    cdef object _collected_first
 
     cpdef Capability add(self, object time)
     cpdef remove(self, object time)

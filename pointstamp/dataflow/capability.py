@@ -18,11 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from pointstamp.compiled import build_info
 from pointstamp.errors import CapabilityError, DroppedError
 from pointstamp.progress.activation import NO_ACTIVATION, activation_of
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.timestamp import Int, Timestamp
+
+_IS_COMPILED = build_info() == "compiled"
 
 
 def _ignore(counts: CapabilityCounts) -> None:
@@ -35,10 +38,10 @@ class CapabilityCounts:
     __slots__ = (
         "_activation",
         "_collected",
+        "_collected_first",
         "_is_int",
         "_late",
         "changes",
-        "is_at_work",
         "is_dropped",
         "n_held",
         "operator",
@@ -65,19 +68,20 @@ class CapabilityCounts:
         self.changes: ChangeBatch = ChangeBatch()
         """Not reported yet."""
         self.n_held = 0
-        self.is_at_work = False
-        """Whether the operator runs, and reports afterwards: there is nothing to ask for."""
         self.is_dropped = False
         """Whether the dataflow was dropped: nothing counts any more."""
         self._late = late
         self._collected: list[Any] = []
         """Times of capabilities that were garbage: noted by any thread, at any moment."""
+        self._collected_first: Any = None
+        """Compiled, the first of them: mostly it is the only one, and a list that is filled and
+        emptied each time gives its memory back and asks for it again."""
 
     def add(self, time: Any) -> Capability:
         """One more, at `time`."""
         self.n_held += 1
         self.changes.update(time, +1)
-        if not self.is_at_work:
+        if not self._activation.is_at_work:
             self._activation.ask()
         return _counted(time, self)
 
@@ -85,7 +89,7 @@ class CapabilityCounts:
         """One less, at `time`."""
         self.n_held -= 1
         self.changes.update(time, -1)
-        if not self.is_at_work:
+        if not self._activation.is_at_work:
             self._activation.ask()
 
     def collected(self, time: Any) -> None:
@@ -94,16 +98,25 @@ class CapabilityCounts:
         The collector may run inside any other call here, and in any thread: so
         nothing is counted now.
         """
-        self._collected.append(time)
-        # In any thread: an activation sets it back before it settles, and so sees this one.
-        if not self.is_at_work:
+        # Compiled, nothing comes between the two: neither a thread nor the collector.
+        if _IS_COMPILED and self._collected_first is None:
+            self._collected_first = time
+        else:
+            self._collected.append(time)
+        self._activation.has_collected = True
+        # In any thread: an operator is set back before it settles, and so sees this one.
+        if not self._activation.is_at_work:
             self._late(self)
 
     def settle(self) -> bool:
         """Count what the collector noted; whether there was anything."""
-        collected = self._collected
-        if not collected:
+        first, collected = self._collected_first, self._collected
+        if first is None and not collected:
             return False
+        if first is not None:
+            self._collected_first = None
+            self.n_held -= 1
+            self.changes.update(first, -1)
         while collected:
             self.n_held -= 1
             self.changes.update(collected.pop(), -1)
@@ -124,7 +137,7 @@ class CapabilityCounts:
         """One from `time` to `new_time`."""
         self.changes.update(new_time, +1)
         self.changes.update(time, -1)
-        if not self.is_at_work:
+        if not self._activation.is_at_work:
             self._activation.ask()
 
     def check_not_before(self, time: Any, new_time: Any, what: str) -> Any:

@@ -19,6 +19,7 @@ cdef class Pusher:
     cpdef measure(self, object meter)
 
 
+@cython.final
 cdef class Tee:
     cdef readonly object name
     cdef public ChangeBatch produced

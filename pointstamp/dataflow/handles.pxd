@@ -15,6 +15,7 @@ cdef class Frontier:
     cpdef bint is_empty(self) except -1
 
 
+@cython.final
 cdef class Input(ReceivingPort):
     cdef readonly Queue _queue
     cdef readonly Frontier frontier
@@ -26,6 +27,7 @@ cdef class Input(ReceivingPort):
     cpdef abandon(self)
 
 
+@cython.final
 cdef class Output:
     cdef readonly Tee _tee
     cdef readonly Builder _builder
@@ -44,6 +46,7 @@ cdef class BuiltInLogic:
     cpdef run(self, list inputs, list outputs)
 
 
+@cython.final
 cdef class Session:
     cdef SendRight _capability
     cdef Output _output

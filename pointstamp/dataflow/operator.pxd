@@ -3,15 +3,18 @@ cimport cython
 from pointstamp.dataflow.capability cimport CapabilityCounts
 from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
 from pointstamp.dataflow.notificator cimport Notificator
+from pointstamp.progress.activation cimport Activation
 from pointstamp.progress.change_batch cimport ChangeBatch
 from pointstamp.progress.input_frontier cimport InputFrontier
 from pointstamp.progress.operate cimport DirectOperate, ProgressReport
 
+cdef object _UNFINISHED
+
 
 cdef class Operator(DirectOperate):
     # What each activation looks at comes first, so that it is in few lines of the cache.
-    cdef readonly bint _running
     cdef public bint complete
+    cdef readonly Activation activation
     cdef readonly list capabilities
     cdef BuiltInLogic _built_in
     cdef readonly list _inputs
@@ -21,7 +24,6 @@ cdef class Operator(DirectOperate):
     cdef ProgressReport _idle
     cdef ProgressReport _active
     cdef object _logic
-    cdef readonly object wake
     cdef readonly object watcher
     cdef readonly list frontiers
     cdef object _call
@@ -44,8 +46,12 @@ cdef class Operator(DirectOperate):
         frontier=InputFrontier,
     )
     cpdef push_external_progress(self, object changes)
-    @cython.locals(output=Output, input_=Input, notificator=Notificator, capabilities=CapabilityCounts, is_active=bint)
+    @cython.locals(input_=Input, notificator=Notificator, capabilities=CapabilityCounts, is_active=bint)
     cpdef ProgressReport pull_internal_progress(self)
+    @cython.final
+    @cython.locals(output=Output)
+    cdef _run(self)
+    @cython.final
     @cython.locals(idle=ProgressReport)
     cdef ProgressReport _report(self, bint is_active)
     @cython.locals(capabilities=CapabilityCounts)

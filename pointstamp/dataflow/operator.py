@@ -25,6 +25,7 @@ from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.dataflow.operator_info import OperatorInfo as OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
+from pointstamp.progress.activation import activation_of
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.input_frontier import InputFrontier
@@ -59,6 +60,7 @@ UNFINISHED = object()
 """What a logic returns to have the dataflow wait for it although it holds no capability:
 what it has begun outside, a program for one, has still to end, and will have it run again."""
 
+_UNFINISHED = UNFINISHED  # compiled, a variable of C
 
 _NO_REPORT = ProgressReport((), (), (), False)
 
@@ -81,8 +83,8 @@ class Operator(DirectOperate):
         "_inputs",
         "_logic",
         "_outputs",
-        "_running",
         "_summaries",
+        "activation",
         "aligner",
         "capabilities",
         "complete",
@@ -98,7 +100,6 @@ class Operator(DirectOperate):
         "produced",
         "role",
         "timestamp",
-        "wake",
         "watcher",
     )
 
@@ -135,10 +136,9 @@ class Operator(DirectOperate):
         self._logic: Logic = _idle
         self._built_in: BuiltInLogic | None = None
         """The same, if it is of this library."""
-        self._running = False
         self.aligner: EpochAligner | None = None
         """Of an operator that keeps state, in a durable dataflow."""
-        self.wake = wake
+        self.activation = activation_of(wake)
         self._idle = self._active = _NO_REPORT
         """The second is another one from when it asks for another visit; few ever do."""
 
@@ -192,9 +192,28 @@ class Operator(DirectOperate):
 
     def pull_internal_progress(self) -> ProgressReport:
         """Run the logic once, send what it gave, report."""
-        self._running = True
-        for capabilities in self.capabilities:
-            capabilities.is_at_work = True
+        again = self._run()
+        if self.activation.has_collected:
+            # From when it was set back, a collected capability is the worker's to settle.
+            self.activation.has_collected = False
+            for capabilities in self.capabilities:
+                capabilities.settle()
+        is_active = again is True
+        if not is_active:
+            for notificator in self.notificators:
+                if notificator.overlooked():
+                    is_active = True
+        if self.aligner is not None and self.aligner.after(self.capabilities):
+            is_active = True
+        for input_ in self._inputs:
+            if input_.end_round():
+                is_active = True
+        self.complete = again is not _UNFINISHED
+        return self._report(is_active)
+
+    def _run(self) -> Any:
+        """Run the logic once, and send what it gave."""
+        self.activation.is_at_work = True
         try:
             if self._built_in is not None:
                 again = self._built_in.run(self._inputs, self._outputs)
@@ -207,24 +226,8 @@ class Operator(DirectOperate):
         except Exception as error:
             raise operator_error(error, self.name, self._time()) from error
         finally:
-            self._running = False
-            for capabilities in self.capabilities:
-                capabilities.is_at_work = False
-        # From here on a collected capability is the worker's to settle; those before are ours.
-        for capabilities in self.capabilities:
-            capabilities.settle()
-        is_active = again is True
-        if not is_active:
-            for notificator in self.notificators:
-                if notificator.overlooked():
-                    is_active = True
-        if self.aligner is not None and self.aligner.after(self.capabilities):
-            is_active = True
-        for input_ in self._inputs:
-            if input_.end_round():
-                is_active = True
-        self.complete = again is not UNFINISHED
-        return self._report(is_active)
+            self.activation.is_at_work = False
+        return again
 
     def _report(self, is_active: bool) -> ProgressReport:
         """What to report: the batches, and whether to be visited again."""
@@ -470,7 +473,7 @@ class OperatorBuilder(Generic[S]):
             operator.name,
             port,
             operator.timestamp,
-            operator.wake,
+            operator.activation,
             operator.collected,
             operator.watcher,
         )

@@ -1,8 +1,12 @@
+cimport cython
+
+from pointstamp.containers.builder cimport Builder
 from pointstamp.dataflow.capability cimport Capability
 from pointstamp.dataflow.handles cimport BuiltInLogic, Output, Session
 from pointstamp.progress.activation cimport Activation
 
 
+@cython.final
 cdef class InputHandle:
     cdef readonly object name
     cdef object _timestamp
@@ -15,6 +19,7 @@ cdef class InputHandle:
     cdef readonly bint is_closed
     cdef readonly bint is_dropped
 
+    @cython.locals(builder=Builder)
     cpdef send(self, object record)
     cpdef send_batch(self, object batch)
     cpdef advance_to(self, object time)

@@ -8,6 +8,8 @@ cdef class ActivatedScope(DirectOperate):
 cdef class Activation:
     cdef Py_ssize_t _child
     cdef public ActivatedScope subgraph
+    cdef public bint is_at_work
+    cdef public bint has_collected
 
     cpdef ask(self)
 

@@ -29,11 +29,15 @@ class Activation:
     >>> Activation(1).ask()  # it has none yet: every operator runs once at the start
     """
 
-    __slots__ = ("_child", "subgraph")
+    __slots__ = ("_child", "has_collected", "is_at_work", "subgraph")
 
     def __init__(self, child: int = 0) -> None:
         self._child = child
         self.subgraph: ActivatedScope | None = None
+        self.is_at_work = False
+        """Whether the operator runs, and reports afterwards what it does to its capabilities."""
+        self.has_collected = False
+        """Whether a capability of it was garbage lately, which is not counted yet."""
 
     def __call__(self) -> None:
         """Ask."""

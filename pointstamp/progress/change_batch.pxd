@@ -1,4 +1,5 @@
 cimport cython
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 
 cdef Py_ssize_t _FEW
 cdef Py_ssize_t _FEW_NUMBERS
@@ -7,6 +8,16 @@ cdef int _NOTHING
 cdef int _INTEGERS
 cdef int _PAIRS
 cdef int _OBJECTS
+cdef bint _IS_COMPILED
+
+
+cdef inline long long _number_in_c(object item) noexcept:
+    cdef int overflow = 0
+    cdef long long number = PyLong_AsLongLongAndOverflow(item, &overflow)
+    return number if overflow == 0 and -(1LL << 61) < number else 1LL << 61
+
+
+cpdef long long as_number(object item) noexcept
 
 
 cdef object _joined(long long outer, long long inner, bint is_pair)
@@ -24,7 +35,9 @@ cdef class ChangeBatch:
     @cython.locals(outer="long long", inner="long long")
     cpdef update(self, object item, long long change)
     @cython.locals(kind=int, n=Py_ssize_t, place=Py_ssize_t)
-    cpdef update_number(self, long long outer, long long inner, bint is_pair, long long change)
+    cdef int update_number(
+        self, long long outer, long long inner, bint is_pair, long long change
+    ) except -1
     cpdef Py_ssize_t gather(self) except -1
     cpdef Py_ssize_t n_numbers(self) except -2
     cpdef clear(self)

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pointstamp.compiled import build_info
+
 _FEW = 8
 """How many items are looked through one by one."""
 
@@ -29,13 +31,27 @@ _BEYOND = 2**61
 """Numbers from here on, or as far below zero, are kept as objects."""
 
 NOTHING, INTEGERS, PAIRS, OBJECTS = range(4)
-"""What the items of a batch are, if they are few."""
+"""What the items of a batch are; many are objects."""
 
 _NO_LIST: list[Any] = []
 """Stays empty, and is that of all batches whose items are few numbers."""
 
 # Compiled, numbers of C.
 _NOTHING, _INTEGERS, _PAIRS, _OBJECTS = NOTHING, INTEGERS, PAIRS, OBJECTS
+
+_IS_COMPILED = build_info() == "compiled"
+
+
+def as_number(item: int) -> int:
+    """An integer, or 2**61 in place of each that is kept as an object.
+
+    >>> as_number(-7), as_number(-(2**61)) == as_number(2**80) == 2**61
+    (-7, True)
+    """
+    if _IS_COMPILED:
+        # A name of the .pxd alone, which does not raise where 64 bits are too few.
+        return _number_in_c(item)  # type: ignore[name-defined,no-any-return]  # noqa: F821
+    return item if -_BEYOND < item < _BEYOND else _BEYOND
 
 
 def _joined(outer: int, inner: int, is_pair: bool) -> Any:
@@ -66,6 +82,7 @@ class ChangeBatch:
         self._many: dict[Any, int] | None = None
         """All of them, if there are many; then none is in the lists, or among the numbers."""
         self.kind = _NOTHING
+        """What its changes are; `NOTHING` only if there was none since it was cleared."""
         self.entries = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         """Of integers and pairs three numbers each, that follow each other: both numbers of a pair,
         the second of which is the integer, and the change."""
@@ -75,50 +92,43 @@ class ChangeBatch:
     def update(self, item: Any, change: int) -> None:
         """Add `change` to the count of `item`."""
         if type(item) is int:
-            try:
-                inner = item
-                if -_BEYOND < inner < _BEYOND:
-                    self.update_number(0, inner, False, change)
-                    return
-            except OverflowError:  # compiled, these are of 64 bits
-                pass
+            inner = as_number(item)
+            if inner < _BEYOND:
+                self.update_number(0, inner, False, change)
+                return
         elif type(item) is tuple and len(item) == 2:
             first, second = item
             if type(first) is int and type(second) is int:
-                try:
-                    outer = first
-                    inner = second
-                    if -_BEYOND < outer < _BEYOND and -_BEYOND < inner < _BEYOND:
-                        self.update_number(outer, inner, True, change)
-                        return
-                except OverflowError:
-                    pass
+                outer, inner = as_number(first), as_number(second)
+                if outer < _BEYOND and inner < _BEYOND:
+                    self.update_number(outer, inner, True, change)
+                    return
         self._update_object(item, change)
 
     def update_number(self, outer: int, inner: int, is_pair: bool, change: int) -> None:
         """Do the same for the pair (outer, inner), or for `inner` alone; both less than 2**61."""
         kind = _PAIRS if is_pair else _INTEGERS
         n = self._n
-        if self.kind != kind:
-            if n or self._many is not None:
-                self._update_object(_joined(outer, inner, is_pair), change)
-                return
+        if self.kind != kind and (n or self._many is not None):
+            self._update_object(_joined(outer, inner, is_pair), change)
+        else:
             self.kind = kind
-        for place in range(n):
-            if self.entries[3 * place + 1] == inner and self.entries[3 * place] == outer:
+            place = 0
+            while place < n and (
+                self.entries[3 * place + 1] != inner or self.entries[3 * place] != outer
+            ):
+                place += 1
+            if place < n:
                 self.entries[3 * place + 2] += change
                 if not self.entries[3 * place + 2]:
                     self._close_up(place)
-                return
-        if not change:
-            return
-        if n == _FEW_NUMBERS:
-            self._update_object(_joined(outer, inner, is_pair), change)
-            return
-        self.entries[3 * n] = outer
-        self.entries[3 * n + 1] = inner
-        self.entries[3 * n + 2] = change
-        self._n = n + 1
+            elif n == _FEW_NUMBERS:
+                self._update_object(_joined(outer, inner, is_pair), change)
+            elif change:
+                self.entries[3 * n] = outer
+                self.entries[3 * n + 1] = inner
+                self.entries[3 * n + 2] = change
+                self._n = n + 1
 
     def extend(self, changes: Iterable[tuple[Any, int]]) -> None:
         """Add every one of `changes`."""
@@ -146,7 +156,7 @@ class ChangeBatch:
 
         In that case `kind` says whether they are of integers or of pairs.
         """
-        return -1 if self._many is not None or self.kind == _OBJECTS else self._n
+        return -1 if self.kind == _OBJECTS else self._n
 
     def clear(self) -> None:
         """Forget all changes."""

@@ -24,6 +24,8 @@ cdef class FewCounts:
     cdef object _timestamp
     cdef bint _pairs
 
+    @cython.locals(before="long long", after="long long")
+    cpdef int change(self, long long outer, long long inner, long long change) except -2
     @cython.locals(
         n=Py_ssize_t,
         place=Py_ssize_t,
@@ -34,7 +36,7 @@ cdef class FewCounts:
         after="long long",
         below="long long",
     )
-    cpdef int change(self, long long outer, long long inner, long long change) except -2
+    cdef int _change_among(self, long long outer, long long inner, long long change) except -2
     @cython.locals(place=Py_ssize_t)
     cpdef long long count(self, long long outer, long long inner)
     @cython.locals(place=Py_ssize_t)

@@ -89,6 +89,24 @@ class FewCounts:
         went, and others came; else 0. Which, is in `others`, or where there are many in `gone`
         and `came` of `many`, until the next change.
         """
+        # Mostly there is no time at a place, or this one alone: then nothing else moves by it.
+        before = 0
+        if self._n == 1:
+            if self._entries[0] != outer or self._entries[1] != inner:
+                return self._change_among(outer, inner, change)
+            before = self._entries[2]
+        elif self._n or self.many is not None:
+            return self._change_among(outer, inner, change)
+        after = before + change
+        self._entries[0] = outer
+        self._entries[1] = inner
+        self._entries[2] = after
+        self._n = 1 if after else 0
+        self.n_others = 0
+        return (1 if after > 0 else 0) - (1 if before > 0 else 0)
+
+    def _change_among(self, outer: int, inner: int, change: int) -> int:
+        """The same, where there are others."""
         if self.many is not None:
             if self.many.n_times() > _FEWER:
                 return self._change_many(outer, inner, change)

@@ -1,7 +1,7 @@
 cimport cython
 
 from pointstamp.progress.antichain cimport MutableAntichain
-from pointstamp.progress.change_batch cimport ChangeBatch
+from pointstamp.progress.change_batch cimport ChangeBatch, as_number
 from pointstamp.progress.few_counts cimport FewCounts
 
 cdef int _INTEGERS

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pointstamp.progress.antichain import MutableAntichain
-from pointstamp.progress.change_batch import INTEGERS, PAIRS, ChangeBatch
+from pointstamp.progress.change_batch import INTEGERS, PAIRS, ChangeBatch, as_number
 from pointstamp.progress.few_counts import BEYOND, FewCounts, Others
 from pointstamp.progress.timestamp import Timestamp
 
@@ -121,19 +121,16 @@ class InputFrontier:
 
     def _reads(self, time: Any) -> bool:
         """Whether `time` is of numbers that are not too large; it is in the two."""
-        try:
-            if not self._pairs:
-                if type(time) is not int:
-                    return False
-                self._inner = time
-            elif type(time) is tuple and len(time) == 2:
-                first, second = time
-                if type(first) is not int or type(second) is not int:
-                    return False
-                self._outer = first
-                self._inner = second
-            else:
+        if not self._pairs:
+            if type(time) is not int:
                 return False
-        except OverflowError:  # compiled, these are of 64 bits
+            self._inner = as_number(time)
+        elif type(time) is tuple and len(time) == 2:
+            first, second = time
+            if type(first) is not int or type(second) is not int:
+                return False
+            self._outer = as_number(first)
+            self._inner = as_number(second)
+        else:
             return False
-        return -_BEYOND < self._outer < _BEYOND and -_BEYOND < self._inner < _BEYOND
+        return self._outer < _BEYOND and self._inner < _BEYOND

@@ -3,9 +3,9 @@ cimport cython
 
 @cython.final
 cdef class ProgressReport:
-    cdef readonly object internal
-    cdef readonly object consumed
-    cdef readonly object produced
+    cdef readonly tuple internal
+    cdef readonly tuple consumed
+    cdef readonly tuple produced
     cdef readonly bint active
 
 

@@ -102,11 +102,11 @@ class ProgressReport:
     def __init__(
         self, internal: Changes, consumed: Changes, produced: Changes, active: bool
     ) -> None:
-        self.internal = internal
+        self.internal = tuple(internal)
         """Per output: changes in the capabilities that it holds."""
-        self.consumed = consumed
+        self.consumed = tuple(consumed)
         """Per input: how many records it took in."""
-        self.produced = produced
+        self.produced = tuple(produced)
         """Per output: how many records it sent."""
         self.active = active
         """Whether it still has work to do, and asks for another visit."""

@@ -46,9 +46,9 @@ cdef class Tracker:
     @cython.locals(note=Py_ssize_t)
     cpdef update(self, Py_ssize_t location, object time, long long change)
     @cython.locals(at=Py_ssize_t)
-    cpdef update_number(
+    cdef int update_number(
         self, Py_ssize_t location, long long outer, long long inner, long long change
-    )
+    ) except -1
     @cython.locals(note=Py_ssize_t)
     cdef Py_ssize_t _next_note(self) except -1
     @cython.locals(
@@ -82,7 +82,7 @@ cdef class Tracker:
     @cython.locals(first=Py_ssize_t, end=Py_ssize_t, to=Py_ssize_t)
     cdef Py_ssize_t _make_room(self, Py_ssize_t at) except -1
     @cython.locals(number=Py_ssize_t)
-    cdef _move(self, Py_ssize_t at, Py_ssize_t to)
+    cdef int _move(self, Py_ssize_t at, Py_ssize_t to) except -1
     cdef _grow_work(self)
     @cython.locals(
         times=list,
@@ -107,6 +107,7 @@ cdef class Tracker:
         counts=FewCounts,
         is_inside=bint,
         held=Py_ssize_t,
+        outputs=list,
         sign=int,
         other=Py_ssize_t,
     )
@@ -121,18 +122,24 @@ cdef class Tracker:
         sign=int,
         other=Py_ssize_t,
     )
-    cdef _spread_numbers(self)
+    cdef int _spread_numbers(self) except -1
     cdef tuple _other(self, FewCounts counts, int sign, Py_ssize_t other)
     @cython.locals(step=Step, changes=ChangeBatch)
-    cdef _imply_number(
-        self, Py_ssize_t location, long long outer, long long inner, int change
-    )
+    cdef int _imply_number(
+        self, list steps, long long outer, long long inner, int change
+    ) except -1
     @cython.locals(
-        step=Step, way=Py_ssize_t, at=Py_ssize_t, to_outer="long long", to_inner="long long"
+        way=Py_ssize_t,
+        at=Py_ssize_t,
+        number=Py_ssize_t,
+        to_outer="long long",
+        to_inner="long long",
     )
-    cdef _pass_number_on(
+    cdef int _pass_number_on(
         self, Py_ssize_t location, long long outer, long long inner, int change
-    )
+    ) except -1
+    @cython.locals(step=Step)
+    cdef _pass_along(self, Py_ssize_t location, Py_ssize_t number, object time, long long change)
     @cython.locals(
         low=Py_ssize_t,
         middle=Py_ssize_t,
@@ -141,9 +148,9 @@ cdef class Tracker:
         other="long long",
         is_before=bint,
     )
-    cdef _push_number(
+    cdef Py_ssize_t _push_number(
         self, Py_ssize_t location, long long outer, long long inner, long long change
-    )
+    ) except -1
     cdef _make_objects(self)
     cdef list _counted(self, list places)
     @cython.locals(at=Py_ssize_t)

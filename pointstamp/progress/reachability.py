@@ -413,11 +413,10 @@ class Tracker:
     def _move(self, at: int, to: int) -> None:
         for number in range(4):
             self._work[4 * to + number] = self._work[4 * at + number]
-        if self.has_numbers:
-            return
-        self._work_times[to] = self._work_times[at]
-        if not self._natural:
-            self._work_keys[to] = self._work_keys[at]
+        if not self.has_numbers:
+            self._work_times[to] = self._work_times[at]
+            if not self._natural:
+                self._work_keys[to] = self._work_keys[at]
 
     def _grow_work(self) -> None:
         n = len(self._work) // 4
@@ -540,15 +539,17 @@ class Tracker:
             else:
                 outer, inner = self._other(counts, sign, other)
             self._push_number(location, outer, inner, -sign)
-        if is_inside and self._to_outputs is not None and self._to_outputs[location]:
-            outer, inner = self._noted[at + 1], self._noted[at + 2]
-            self._imply_number(location, outer, inner, sign)
-            for other in range(counts.n_others):
-                if counts.many is None:
-                    outer, inner = self._others.outers[other], self._others.inners[other]
-                else:
-                    outer, inner = self._other(counts, sign, other)
-                self._imply_number(location, outer, inner, -sign)
+        if is_inside and self._to_outputs is not None:
+            outputs = self._to_outputs[location]
+            if outputs:
+                outer, inner = self._noted[at + 1], self._noted[at + 2]
+                self._imply_number(outputs, outer, inner, sign)
+                for other in range(counts.n_others):
+                    if counts.many is None:
+                        outer, inner = self._others.outers[other], self._others.inners[other]
+                    else:
+                        outer, inner = self._other(counts, sign, other)
+                    self._imply_number(outputs, outer, inner, -sign)
 
     def _spread_numbers(self) -> None:
         """Pass on all that is to be passed on, the earliest first, while times are numbers."""
@@ -580,9 +581,8 @@ class Tracker:
         time = times[other]
         return time if self.has_pairs else (0, time)
 
-    def _imply_number(self, location: int, outer: int, inner: int, change: int) -> None:
-        assert self._to_outputs is not None
-        for step in self._to_outputs[location]:
+    def _imply_number(self, steps: list[Step], outer: int, inner: int, change: int) -> None:
+        for step in steps:
             changes = self.output_changes[step.to]
             if step.is_shift and inner + step.inner < step.until and outer + step.outer < _BEYOND:
                 changes.update_number(
@@ -594,29 +594,34 @@ class Tracker:
                 changes.update(reached, change)
 
     def _pass_number_on(self, location: int, outer: int, inner: int, change: int) -> None:
-        if not self.has_numbers:
+        if self.has_numbers:
+            if self.is_delivered[location]:
+                at = 4 * self._next_moved()
+                self.moved[at] = location
+                self.moved[at + 1] = outer
+                self.moved[at + 2] = inner
+                self.moved[at + 3] = change
+            for way in range(self._first_shifts[location], self._first_shifts[location + 1]):
+                at = 4 * way
+                to_outer = outer + self._shifts[at + 1]
+                to_inner = inner + self._shifts[at + 2]
+                if to_inner < self._shifts[at + 3] and to_outer < _BEYOND and self.has_numbers:
+                    self._push_number(self._shifts[at], to_outer, to_inner, change)
+                else:
+                    number = way - self._first_shifts[location]
+                    self._pass_along(location, number, self._time(outer, inner), change)
+        else:
             self._pass_on(location, self._time(outer, inner), change)
-            return
-        if self.is_delivered[location]:
-            at = 4 * self._next_moved()
-            self.moved[at] = location
-            self.moved[at + 1] = outer
-            self.moved[at + 2] = inner
-            self.moved[at + 3] = change
-        for way in range(self._first_shifts[location], self._first_shifts[location + 1]):
-            at = 4 * way
-            to_outer = outer + self._shifts[at + 1]
-            to_inner = inner + self._shifts[at + 2]
-            if to_inner < self._shifts[at + 3] and to_outer < _BEYOND and self.has_numbers:
-                self._push_number(self._shifts[at], to_outer, to_inner, change)
-                continue
-            step = self._steps_of(location)[way - self._first_shifts[location]]
-            reached = step.arrives(self._time(outer, inner))
-            if reached is not None:
-                self._push_time(step.to, reached, change)
 
-    def _push_number(self, location: int, outer: int, inner: int, change: int) -> None:
-        """As `_push`."""
+    def _pass_along(self, location: int, number: int, time: Any, change: int) -> None:
+        """Push a change along one of the steps from a location, which does not only add to it."""
+        step = self._steps_of(location)[number]
+        reached = step.arrives(time)
+        if reached is not None:
+            self._push_time(step.to, reached, change)
+
+    def _push_number(self, location: int, outer: int, inner: int, change: int) -> int:
+        """As `_push`; returns where the entry is."""
         low, high = self._work_first, self._work_end
         middle = high - 1
         while low < high:
@@ -628,7 +633,7 @@ class Tracker:
                     other = self._work[at]
                     if other == location:
                         self._work[at + 3] += change
-                        return
+                        return at
                     is_before = other < location
                 else:
                     is_before = other < inner
@@ -639,7 +644,10 @@ class Tracker:
             else:
                 high = middle
             middle = (low + high) // 2
-        if low == self._work_end and 4 * low < len(self._work):
+        if low == self._work_first and low > 0:
+            low -= 1  # the place of what is being passed on, most often by one way
+            self._work_first = low
+        elif low == self._work_end and 4 * low < len(self._work):
             self._work_end = low + 1
         else:
             low = self._make_room(low)
@@ -648,6 +656,7 @@ class Tracker:
         self._work[at + 1] = outer
         self._work[at + 2] = inner
         self._work[at + 3] = change
+        return at
 
     def _make_objects(self) -> None:
         """Go on with times as objects, one of which is too large to be a number here."""

@@ -19,7 +19,6 @@ cdef class ScopeChild:
     cdef readonly object interests
 
     cpdef ask(self)
-    cpdef bint holds(self) except -1
     cpdef let_go(self)
 
 

@@ -60,6 +60,7 @@ class ScopeChild:
         self.is_queued = False
         """Whether it waits for a visit."""
         self.is_holder = False
+        """Whether it held a capability after its last visit, and is interested."""
         self.is_complete = True
 
     def ask(self) -> None:
@@ -67,12 +68,6 @@ class ScopeChild:
         self.interests = self.operate.frontier_interest
         self.is_interested = any(self.interests)
         self.is_local = self.operate.local
-
-    def holds(self) -> bool:
-        """Whether it holds a capability."""
-        if self.operator is not None:
-            return self.operator.holds()
-        return bool(self.operate.holds_capability)
 
     def let_go(self) -> None:
         """Let go of the operator, which is visited no more."""

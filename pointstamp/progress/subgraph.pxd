@@ -9,6 +9,7 @@ from pointstamp.progress.scope_child cimport FrontierListener, ScopeChild
 from pointstamp.progress.turns cimport Turns
 
 
+cdef int _INTEGERS
 cdef int _PAIRS
 
 
@@ -81,9 +82,11 @@ cdef class Subgraph(ActivatedScope):
         count="long long",
         batch=ChangeBatch,
     )
-    cdef _report_entered(self)
+    @cython.final
+    cdef int _report_entered(self) except -1
     @cython.locals(view=Tracker)
-    cdef _deliver_frontiers(self, bint wake)
+    @cython.final
+    cdef int _deliver_frontiers(self, bint wake) except -1
     @cython.locals(
         moved=Py_ssize_t,
         at=Py_ssize_t,
@@ -95,25 +98,33 @@ cdef class Subgraph(ActivatedScope):
         outer="long long",
         inner="long long",
     )
+    @cython.final
     cdef _deliver(self, Tracker tracker, Py_ssize_t viewer, bint wake)
     @cython.locals(node=Py_ssize_t)
-    cdef _visit_children(self)
+    @cython.final
+    cdef int _visit_children(self) except -1
     @cython.locals(operator=DirectOperate, progress=ProgressReport)
-    cdef _visit(self, ScopeChild child)
+    @cython.final
+    cdef int _visit(self, ScopeChild child) except -1
     @cython.locals(
         batch=ChangeBatch, shared=bint, location=Py_ssize_t, first_output=Py_ssize_t
     )
-    cdef _take_report(self, ScopeChild child, ProgressReport progress)
+    @cython.final
+    cdef int _take_report(self, ScopeChild child, ProgressReport progress) except -1
     @cython.locals(place=Py_ssize_t)
-    cdef _take_changes(
+    @cython.final
+    cdef int _take_changes(
         self, ChangeBatch batch, Py_ssize_t location, int sign, bint shared, Py_ssize_t own
-    )
+    ) except -1
     @cython.locals(is_direct=bint, place=Py_ssize_t, edge=Py_ssize_t, target=Py_ssize_t)
-    cdef _take_produced(self, ChangeBatch batch, Py_ssize_t source, bint shared)
+    @cython.final
+    cdef int _take_produced(self, ChangeBatch batch, Py_ssize_t source, bint shared) except -1
+    @cython.final
     cdef bint _has_numbers(self, ChangeBatch batch) except -1
     @cython.locals(
         outer="long long", inner="long long", change="long long", leaves=bint, at=ChangeBatch
     )
+    @cython.final
     cdef int _report_number(
         self,
         ChangeBatch batch,
@@ -122,24 +133,34 @@ cdef class Subgraph(ActivatedScope):
         long long factor,
         bint shared,
     ) except -1
+    @cython.final
     cdef int _update_number(
         self, Py_ssize_t location, long long outer, long long inner, long long change
     ) except -1
     @cython.locals(is_holder=bint)
-    cdef _note_state(self, ScopeChild child, bint holds, bint complete)
+    @cython.final
+    cdef int _note_state(self, ScopeChild child, bint holds, bint complete) except -1
     @cython.locals(
         batch=ChangeBatch, held=MutableAntichain, changes=ChangeBatch, change="long long"
     )
-    cdef _collect_output_changes(self)
+    @cython.final
+    cdef int _collect_output_changes(self) except -1
     @cython.locals(needed=bint, location=Py_ssize_t, change="long long")
+    @cython.final
     cdef _share(self)
+    @cython.final
     cdef bint _holds_back(self) except -1
+    @cython.final
     cdef bint _is_needed(self, Py_ssize_t location, object time, long long change) except -1
     @cython.locals(target=Py_ssize_t, copies="long long")
+    @cython.final
     cdef _report_produced(self, Py_ssize_t source, object time, long long count, bint shared)
+    @cython.final
     cdef _report(self, Py_ssize_t location, object time, long long change, bint shared, Py_ssize_t own)
     @cython.locals(port=Py_ssize_t)
+    @cython.final
     cdef _apply(self, Py_ssize_t location, object time, long long change, Py_ssize_t own)
+    @cython.final
     cdef _leave(self, Py_ssize_t output, object time, long long count)
     @cython.locals(
         place=Py_ssize_t,
@@ -148,7 +169,10 @@ cdef class Subgraph(ActivatedScope):
         inner="long long",
         change="long long",
     )
+    @cython.final
     cdef _enter_capabilities(self, Py_ssize_t port, ChangeBatch changes)
+    @cython.final
     cdef _to_outer(self, object time)
     @cython.locals(node=Py_ssize_t, view=Tracker)
+    @cython.final
     cdef _update(self, Py_ssize_t location, object time, long long change, Py_ssize_t own)

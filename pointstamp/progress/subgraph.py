@@ -48,7 +48,7 @@ from pointstamp.errors import BuildError
 from pointstamp.progress.accumulate import Accumulation, Updates
 from pointstamp.progress.activation import NO_ACTIVATION, ActivatedScope, activation_of
 from pointstamp.progress.antichain import MutableAntichain
-from pointstamp.progress.change_batch import PAIRS, ChangeBatch
+from pointstamp.progress.change_batch import INTEGERS, PAIRS, ChangeBatch
 from pointstamp.progress.operate import (
     Changes,
     CountObserver,
@@ -65,7 +65,7 @@ from pointstamp.progress.timestamp import SAME, Outside, Refinement, Timestamp
 from pointstamp.progress.topology import Edge, Node, Topology
 from pointstamp.progress.turns import Turns
 
-_PAIRS = PAIRS  # compiled, a number of C
+_INTEGERS, _PAIRS = INTEGERS, PAIRS  # compiled, numbers of C
 
 _NO_EDGES = array("q", [0])
 
@@ -476,7 +476,7 @@ class Subgraph(ActivatedScope):
                 listener.batch.update_number(outer, inner, tracker.has_pairs, change)
             else:
                 listener.batch.update(tracker.moved_times[moved], change)
-            if wake and (listener.wakes or (listener.if_holder and child.holds())):
+            if wake and (listener.wakes or (listener.if_holder and child.is_holder)):
                 self.activate(node)
         tracker.forget_frontier_changes()
 
@@ -513,17 +513,17 @@ class Subgraph(ActivatedScope):
         # Inputs come before outputs, as `Topology` numbers them.
         location = child.first
         for batch in progress.consumed:
-            if batch.n_numbers():
+            if batch.kind:
                 self._take_changes(batch, location, -1, shared, 0)
             location += 1
         first_output = location
         for batch in progress.internal:
-            if batch.n_numbers():
+            if batch.kind:
                 self._take_changes(batch, location, 1, shared, child.number)
             location += 1
         location = first_output
         for batch in progress.produced:
-            if batch.n_numbers():
+            if batch.kind:
                 self._take_produced(batch, location, shared)
             location += 1
 
@@ -554,10 +554,8 @@ class Subgraph(ActivatedScope):
 
     def _has_numbers(self, batch: ChangeBatch) -> bool:
         """Whether the tracker takes the changes of a batch as numbers."""
-        return (
-            self._tracker.has_numbers
-            and batch.n_numbers() > 0
-            and (batch.kind == _PAIRS) == self._tracker.has_pairs
+        return self._tracker.has_numbers and batch.kind == (
+            _PAIRS if self._tracker.has_pairs else _INTEGERS
         )
 
     def _report_number(

@@ -132,7 +132,7 @@ def _doing(worker: Worker) -> str:
     if not worker._is_stepping:
         return "is in the program, between two steps"
     for operator in _operators(worker):
-        if operator._running:
+        if operator.activation.is_at_work:
             times = [input_.last_time for input_ in operator._inputs]
             at = next((f", at time {time}" for time in times if time is not None), "")
             return f"is in operator {operator.name!r}{at}"

@@ -1,8 +1,24 @@
+cimport cython
+
 from pointstamp.progress.activation cimport Activation
 from pointstamp.progress.subgraph cimport Subgraph
 
 
 cdef class DataflowActivation(Activation)
+
+
+cdef class InstalledDataflow
+
+
+@cython.final
+cdef class ActiveDataflows:
+    cdef readonly Py_ssize_t n
+    cdef InstalledDataflow _first
+    cdef object _later
+
+    cpdef add(self, InstalledDataflow dataflow)
+    @cython.locals(first=InstalledDataflow)
+    cpdef InstalledDataflow take(self)
 
 
 cdef class InstalledDataflow:
@@ -27,6 +43,6 @@ cdef class InstalledDataflow:
 
 cdef class DataflowActivation(Activation):
     cdef InstalledDataflow _dataflow
-    cdef list _active
+    cdef ActiveDataflows _active
 
     cpdef ask(self)

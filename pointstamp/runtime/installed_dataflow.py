@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from pointstamp.dataflow.backpressure import Backpressure
@@ -10,13 +11,14 @@ from pointstamp.dataflow.environment import Closers
 from pointstamp.progress.activation import Activation
 from pointstamp.progress.subgraph import Subgraph
 
+_NONE_LATER: Any = ()
+"""In place of a `deque`, of a worker of which no two dataflows were active at once."""
+
 
 class InstalledDataflow:
     """A dataflow of this worker, from its making to its end."""
 
-    def __init__(
-        self, number: int, name: str, is_logged: bool, active: list[InstalledDataflow]
-    ) -> None:
+    def __init__(self, number: int, name: str, is_logged: bool, active: ActiveDataflows) -> None:
         self.number = number
         self.name = name
         self.is_logged = is_logged
@@ -45,7 +47,7 @@ class DataflowActivation(Activation):
 
     __slots__ = ("_active", "_dataflow")
 
-    def __init__(self, dataflow: InstalledDataflow, active: list[InstalledDataflow]) -> None:
+    def __init__(self, dataflow: InstalledDataflow, active: ActiveDataflows) -> None:
         super().__init__()
         self._dataflow = dataflow
         self._active = active
@@ -54,7 +56,40 @@ class DataflowActivation(Activation):
         """Put the dataflow among the active ones."""
         if not self._dataflow.is_queued:
             self._dataflow.is_queued = True
-            self._active.append(self._dataflow)
+            self._active.add(self._dataflow)
+
+
+class ActiveDataflows:
+    """The dataflows that a worker visits in its next step, in the order in which they asked.
+
+    Mostly it is one, which is kept aside: a list that is filled and emptied in each step gives its
+    memory back and asks for it again.
+    """
+
+    __slots__ = ("_first", "_later", "n")
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._first: InstalledDataflow | None = None
+        self._later: Any = _NONE_LATER
+
+    def add(self, dataflow: InstalledDataflow) -> None:
+        """Have one more visited."""
+        self.n += 1
+        if self._first is None:
+            self._first = dataflow
+            return
+        if self._later is _NONE_LATER:
+            self._later = deque()
+        self._later.append(dataflow)
+
+    def take(self) -> InstalledDataflow:
+        """The one that asked first, of at least one."""
+        first = self._first
+        assert first is not None
+        self.n -= 1
+        self._first = self._later.popleft() if self._later else None
+        return first
 
 
 def unique_name(name: str, known: list[str]) -> str:

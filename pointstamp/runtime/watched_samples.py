@@ -199,7 +199,7 @@ class WorkerSamples:
             return PROGRAM
         for dataflow in list(worker._dataflows.values()):
             for address, operator in self.operators(worker, dataflow):
-                if operator._running:
+                if operator.activation.is_at_work:
                     line = _line(sys._current_frames().get(self._thread))
                     if line:
                         self.lines[address, line] += 1

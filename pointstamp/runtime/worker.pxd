@@ -2,8 +2,10 @@ cimport cython
 
 from pointstamp.dataflow.step_observer cimport StepObserver
 from pointstamp.progress.subgraph cimport Subgraph
-from pointstamp.runtime.installed_dataflow cimport InstalledDataflow
+from pointstamp.runtime.installed_dataflow cimport ActiveDataflows, InstalledDataflow
 from pointstamp.runtime.progress_exchange cimport ProgressExchange
+
+cdef long long _POLL_EVERY
 
 
 cdef class Worker:
@@ -19,7 +21,7 @@ cdef class Worker:
     cdef readonly object _control
     cdef readonly ProgressExchange _progress
     cdef readonly dict _dataflows
-    cdef list _active
+    cdef ActiveDataflows _active
     cdef readonly dict _subgraphs
     cdef readonly object timers
     cdef list _alarms
@@ -41,7 +43,7 @@ cdef class Worker:
     cpdef bint step_or_park(self, object timeout_s=*) except -1
     cdef _take_in(self)
     @cython.locals(
-        dataflow=InstalledDataflow, active=list, root=Subgraph, log=StepObserver, began="long long"
+        dataflow=InstalledDataflow, root=Subgraph, log=StepObserver, began="long long"
     )
     cdef _visit_dataflows(self)
     cdef _answer_calls(self)

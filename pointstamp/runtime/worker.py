@@ -29,7 +29,7 @@ from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime.accumulated_exchange import exchange_of
 from pointstamp.runtime.control_plane import ControlPlane
-from pointstamp.runtime.installed_dataflow import InstalledDataflow, unique_name
+from pointstamp.runtime.installed_dataflow import ActiveDataflows, InstalledDataflow, unique_name
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
 from pointstamp.runtime.timers import Timers
@@ -39,6 +39,9 @@ from pointstamp.runtime.worker_texts import NEVER, WorkerTexts, answer_for
 if TYPE_CHECKING:
     from pointstamp.checkpoint.durable import Durable
     from pointstamp.progress.explanation import Holder
+
+_POLL_EVERY = 4
+"""Of so many steps one has Python do what it does between any two lines: it is a call of Python."""
 
 
 class Worker:
@@ -100,7 +103,7 @@ class Worker:
         )
         # Looked up once: a step is short. Samples of it put others here (`watched_samples`).
         self._receive = communicator.receive
-        self._flush = communicator.flush
+        self._flush = communicator.flush if communicator.peers > 1 else None
         self._alarms = self.timers.waiting
         self._calls = self.environment.calls
         self._arrivals = self.environment.arrivals
@@ -109,7 +112,7 @@ class Worker:
         self._dataflows = control.dataflows
         self._peers = communicator.peers
         self._discountable: set[Any] = set()
-        self._active: list[InstalledDataflow] = []
+        self._active = ActiveDataflows()
         self._is_building = False
         self._is_stepping = False
         self.is_parked = False
@@ -287,7 +290,8 @@ class Worker:
         UsageError
             When called by an operator of this worker.
         """
-        poll_signals()
+        if self.n_steps % _POLL_EVERY == 0:
+            poll_signals()
         if self._failure is not None:
             # What the failed step left half-done cannot go on, and must not look complete.
             raise self._failure
@@ -304,9 +308,10 @@ class Worker:
             self._take_in()
             self._visit_dataflows()
             self._progress.send()
-            if self._discountable and not self._active:
+            if self._discountable and not self._active.n:
                 self._discount()
-            self._flush()
+            if self._flush is not None:
+                self._flush()
             if self._log is not None:
                 self._log.tick()
         except BaseException as failure:
@@ -324,7 +329,7 @@ class Worker:
 
         What peers have sent meanwhile is seen by stepping only.
         """
-        return bool(self._active or self._calls)
+        return bool(self._active.n or self._calls)
 
     @property
     def has_dataflows(self) -> bool:
@@ -356,7 +361,7 @@ class Worker:
             Seconds to wait at most, if there is no idle work; without it, as long as it takes.
         """
         is_free = self._failure is None and not self._is_stepping
-        if is_free and not (self._active or self._calls or self.environment.idle.run()):
+        if is_free and not (self._active.n or self._calls or self.environment.idle.run()):
             if self._alarms:
                 timeout_s = self.timers.wait_s(timeout_s)
             park = self.communicator.park if self.texts is None else self.texts.park
@@ -644,11 +649,9 @@ class Worker:
             queue.discount()
 
     def _visit_dataflows(self) -> None:
-        if not self._active:
-            return
-        active = self._active[:]
-        self._active.clear()
-        for dataflow in active:
+        # Those that are there: one that asks for another visit meanwhile waits for the next step.
+        for _ in range(self._active.n):
+            dataflow = self._active.take()
             dataflow.is_queued = False
             root = dataflow.root
             # Complete already, or not agreed: the last peer's structure activates it again.

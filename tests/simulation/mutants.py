@@ -152,13 +152,11 @@ def _dropped_before_send() -> list[Patch]:
     def bugged(self: Operator) -> ProgressReport:
         for output in self._outputs:
             output.flush()
-        for capabilities in self.capabilities:
-            capabilities.is_at_work = True
+        self.activation.is_at_work = True
         try:
             again = self._logic(self._inputs, self._outputs)
         finally:
-            for capabilities in self.capabilities:
-                capabilities.is_at_work = False
+            self.activation.is_at_work = False
         for input_ in self._inputs:
             input_.end_round()
         unsent = any(output.n_collected() for output in self._outputs)

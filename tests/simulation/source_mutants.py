@@ -200,16 +200,16 @@ SOURCE_MUTANTS = [
         ),
         (
             "An integer that comes to objects is taken for a pair.",
-            "            if n or self._many is not None:\n"
-            "                self._update_object(_joined(outer, inner, is_pair), change)\n",
-            "            if n or self._many is not None:\n"
-            "                self._update_object(_joined(outer, inner, True), change)\n",
+            "(n or self._many is not None):\n"
+            "            self._update_object(_joined(outer, inner, is_pair), change)\n",
+            "(n or self._many is not None):\n"
+            "            self._update_object(_joined(outer, inner, True), change)\n",
         ),
         (
             "A fifth number is lost.",
-            "        if n == _FEW_NUMBERS:\n"
-            "            self._update_object(_joined(outer, inner, is_pair), change)\n",
-            "        if n == _FEW_NUMBERS:\n",
+            "            elif n == _FEW_NUMBERS:\n"
+            "                self._update_object(_joined(outer, inner, is_pair), change)\n",
+            "            elif n == _FEW_NUMBERS:\n                pass\n",
         ),
         (
             "The change that makes many of few is lost.",
