@@ -41,8 +41,13 @@ from pointstamp.errors import (
 END_S = 5.0
 """How long the first worker waits for its relay, when all have said goodbye."""
 
-VERDICT_S = 5.0
-"""How long a worker waits, when the time to meet is over, for what the relay has to say of it."""
+LATE_S = 5.0
+"""How long a relay that has not met the others waits for late workers, to let them know."""
+
+VERDICT_S = 20.0
+"""How long a worker waits, when the time to meet is over, for what the relay has to say of it; on a
+busy machine the relay comes to it late. A relay that ends is not waited for.
+"""
 
 N_MESSAGE = struct.Struct("<Q")
 """How long a message is, before it."""

@@ -366,7 +366,7 @@ class _Rendezvous:
 
     def excuse(self, routes: Routes, error: PointstampError) -> None:
         """Let the workers of a machine know why their relay has not met the others."""
-        from pointstamp.communication.relay_process import VERDICT_S, send_verdict
+        from pointstamp.communication.relay_process import LATE_S, send_verdict
 
         for call in self.calls.values():
             if call.pending is not None:
@@ -380,7 +380,7 @@ class _Rendezvous:
             if peer in self.connections:
                 self._selector.register(self.connections[peer], selectors.EVENT_READ, peer)
         with contextlib.suppress(PointstampError):
-            self.meet(VERDICT_S, time.monotonic() + VERDICT_S)
+            self.meet(LATE_S, time.monotonic() + LATE_S)
         # The first worker last, as it ends this process.
         there = [self.connections[peer] for peer in routes.members if peer in self.connections]
         send_verdict(there[::-1], error)
