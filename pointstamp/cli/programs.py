@@ -93,7 +93,7 @@ def run(
         Option("--telemetry", help="Give traces and metrics to OpenTelemetry's global providers."),
     ] = False,
     reload: Annotated[
-        bool, Option("--reload", help="Run again whenever a file of the program's folder changes.")
+        bool, Option("--reload", help="Run again whenever Python in the program's folder changes.")
     ] = False,
     dashboard: Annotated[
         bool, Option("--dashboard", help="Serve a live page; where is said on standard error.")
