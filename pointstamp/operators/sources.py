@@ -17,7 +17,7 @@ from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.source_counts import set_source_size
 from pointstamp.dataflow.stream_core import T
 from pointstamp.errors import DroppedError, InputError
-from pointstamp.operators.generic import Build
+from pointstamp.operators.generic import Build, checked_logic
 from pointstamp.operators.user_code import is_async
 from pointstamp.progress.activation import Activation
 from pointstamp.progress.timestamp import Int, Timestamp
@@ -397,7 +397,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         def make_logic(
             capabilities: list[Capability], info: OperatorInfo
         ) -> Callable[[list[Input], list[Output]], Any]:
-            logic = build(capabilities.pop(), info)
+            logic = checked_logic(build(capabilities.pop(), info), build, name)
             return lambda inputs, outputs: logic(outputs[0])
 
         builder.build(make_logic)
