@@ -59,9 +59,10 @@ def landmark_distances(
     >>> [record for _, record in ps.testing.collect(build)]
     [(1, [2, 0]), (2, [1, -1]), (3, [0, -1]), (4, [2, -1])]
     """
-    if not isinstance(landmarks, Iterable) or isinstance(landmarks, str):
-        raise UsageError(f"landmark_distances needs a list of landmarks, not {landmarks!r}")
-    landmarks = tuple(landmarks)
+    given: Any = landmarks  # of any type, until it is looked at
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise UsageError(f"landmark_distances needs a list of landmarks, not {given!r}")
+    landmarks = tuple(given)
     if not landmarks:
         raise UsageError("distances need at least one landmark")
     check_integers("landmark_distances", "each landmark", landmarks)
