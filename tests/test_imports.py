@@ -5,7 +5,9 @@ Modules are counted, and not milliseconds, which a busy machine would stretch.
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 
@@ -56,6 +58,14 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 def test_importing_the_graph_algorithms_imports_none_of_them() -> None:
     imported = modules_after("import pointstamp.graph") - modules_after("import pointstamp")
     assert imported == {"pointstamp.graph"}
+
+
+@pytest.mark.parametrize("name", ["pointstamp", "pointstamp.graph", "pointstamp.checkpoint"])
+def test_no_module_hides_what_is_imported_when_it_is_first_used(name: str) -> None:
+    """As an attribute of its package a module is in place of what has its name there."""
+    package = importlib.import_module(name)
+    modules = {found.name for found in pkgutil.iter_modules(package.__path__)}
+    assert modules & set(package._HOMES) == set()
 
 
 def test_workers_import_nothing_heavy_until_a_kernel_runs() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.row_encoder import RowEncoder
+from pointstamp.containers.convert import plain_values
 from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.containers.nested import (
     column_type_named,
@@ -186,8 +187,9 @@ class Schema:
             )
         rows = np.empty((batch.num_rows, self.n_words), np.int64)
         for column in self.columns:
-            values, place = batch.column(column.name), self.places[column.name]
-            if column_type_of_arrow(values.type) != column.type:
+            place = self.places[column.name]
+            values, kind = _values_and_type(batch.column(column.name), column.name, where)
+            if kind != column.type:
                 raise SchemaError(
                     f"column {column.name!r} for {where} is of Arrow's type {values.type}, and "
                     f"should be {column.type.name} ({column.type.arrow()}); cast it"
@@ -207,6 +209,24 @@ class Schema:
                 is_null = np.array(values.is_null().to_pylist())
                 rows[is_null, place - 1 : place + 1] = 0
         return rows
+
+
+def _values_and_type(values: Any, name: str, where: str) -> tuple[Any, WordType]:
+    """An Arrow array and its type, which is that of the values of a dictionary or of views.
+
+    Raises
+    ------
+    SchemaError
+        If a collection has no such columns.
+    """
+    try:
+        return values, column_type_of_arrow(values.type)
+    except SchemaError:
+        values = plain_values(values)
+    try:
+        return values, column_type_of_arrow(values.type)
+    except SchemaError as error:
+        raise SchemaError(f"column {name!r} for {where}: {error}") from None
 
 
 def nulls_first(value: Any) -> tuple[bool, bool, Any]:
@@ -257,18 +277,20 @@ def schema_of(given: Any) -> Schema:
     if isinstance(given, str):
         return Schema(tuple(map(_parsed, split_at_commas(given))))
     if hasattr(given, "types") and hasattr(given, "field"):  # of pyarrow, which is not imported
-        return Schema(
-            tuple(
-                Column(field.name, column_type_of_arrow(field.type), field.nullable)
-                for field in given
-            )
-        )
+        return Schema(tuple(map(_of_arrow, given)))
     if hasattr(given, "fields"):  # of PySpark
         return Schema(tuple(map(_of_spark, given.fields)))
     raise SchemaError(
         f"a schema is a text such as 'shop long, item string?', a pyarrow.Schema or a Spark "
         f"StructType, and {given!r} is none"
     )
+
+
+def _of_arrow(field: Any) -> Column:
+    try:
+        return Column(field.name, column_type_of_arrow(field.type), field.nullable)
+    except SchemaError as error:
+        raise SchemaError(f"column {field.name!r} of a pyarrow.Schema: {error}") from None
 
 
 def column_names(given: str | Sequence[str], name: str) -> list[str]:

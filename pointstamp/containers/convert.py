@@ -105,6 +105,17 @@ def one_zero(column: Any) -> Any:
     return pc.add(column, pa.scalar(0.0, column.type))
 
 
+def plain_values(values: Any) -> Any:
+    """An Arrow array without a dictionary, and texts in place of views of them."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if values.type == pa.string_view():
+        return values.cast(pa.large_string())
+    return values.cast(pa.large_binary()) if values.type == pa.binary_view() else values
+
+
 def one_batch(batches: Sequence[Any]) -> Any:
     """One `pyarrow.RecordBatch` of several of one schema, whose dictionaries become one.
 

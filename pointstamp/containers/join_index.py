@@ -386,7 +386,7 @@ def _equal(a: Any, b: Any) -> Mask:
         if pa.types.is_signed_integer(a.type) and pa.types.is_uint64(b.type):
             # Arrow refuses these where one does not fit the other's type.
             equal = pc.equal(a.cast(pa.uint64(), safe=False), b)
-            equal = pc.and_(equal, pc.greater_equal(a, 0))
+            equal = pc.and_(equal, pc.greater_equal(a, pa.scalar(0, a.type)))
         else:
             equal = pc.equal(a, b)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:

@@ -130,7 +130,13 @@ def has_nan(key: Any) -> bool:
         return False
     if isinstance(key, tuple):
         return any(map(has_nan, key))
-    return bool(key != key)
+    try:
+        return bool(key != key)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise KeyHashError(
+            f"a key of type {kind.__name__} cannot be compared with itself ({error}): "
+            f"{reprlib.repr(key)}; {_advice(key)}"
+        ) from error
 
 
 def column_names(key: Any, names: Sequence[str], holder: str) -> list[str]:

@@ -103,6 +103,8 @@ def _of_columns(
         raise BuildError(f"{operator}: columns are compared by the name of a column, not by {by!r}")
     values = kind.column(batch, by, operator)
     values = arrow_array(values) if isinstance(values, np.ndarray) else values
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
     is_value = values.is_valid()
     if pa.types.is_floating(values.type):
         is_value = pc.and_(is_value, pc.invert(pc.fill_null(pc.is_nan(values), True)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import (
     BroadcastPusher,
@@ -81,7 +82,7 @@ class Exchange:
     Raises
     ------
     BuildError
-        If both are given, or `to` is none of these.
+        If both are given, or one of them is none of these.
     """
 
     key: Key = None
@@ -89,6 +90,8 @@ class Exchange:
 
     def __post_init__(self) -> None:
         if self.to is None:
+            if not is_expression(self.key):
+                check_key(self.key, "Exchange")
             return
         if self.key is not None:
             raise BuildError(

@@ -293,7 +293,12 @@ class ScopeCore(Generic[S]):
         return activation
 
     def check_stream(self, stream: StreamCore[Any], operator: str) -> None:
-        """Raise unless `stream` is of this scope."""
+        """Raise unless `stream` is a stream of this scope."""
+        if not isinstance(stream, StreamCore):
+            raise BuildError(
+                f"operator {operator!r} of scope {self.name!r} reads streams, each given by "
+                f"itself, and {stream!r:.200} is none"
+            )
         if stream.scope is not self:
             raise BuildError(
                 f"operator {operator!r} of scope {self.name!r} cannot read a stream of scope "

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pointstamp.graph.tables.graph import Graph as Graph
     from pointstamp.graph.triangle_search import count_triangles as count_triangles
     from pointstamp.graph.triangle_search import triangles as triangles
-    from pointstamp.graph.weighted_ranks import weighted_ranks as weighted_ranks
+    from pointstamp.graph.weighted_page_rank import weighted_ranks as weighted_ranks
 
 _HOMES = {
     "Graph": "tables.graph",
@@ -61,7 +61,7 @@ _HOMES = {
     "strongly_connected_components": "scc",
     "triangle_counts": "clustering",
     "triangles": "triangle_search",
-    "weighted_ranks": "weighted_ranks",
+    "weighted_ranks": "weighted_page_rank",
 }
 
 __all__ = sorted(_HOMES)

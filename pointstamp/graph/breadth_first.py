@@ -9,6 +9,7 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
+from pointstamp.graph.edges import check_integers
 from pointstamp.graph.graph_partition import GraphPartition, followed
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
@@ -61,6 +62,7 @@ def bfs(
     >>> ps.testing.collect(build)
     [(0, (1, 0)), (0, (2, 1)), (0, (3, 1)), (0, (4, 2))]
     """
+    check_integers("bfs", "its source", [source])
     parts = partitions(edges, vertices, [followed(directed)], "push")
     return solve(parts, partial(_Levels, source=source), _Levels.result, "BreadthFirst")
 

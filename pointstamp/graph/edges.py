@@ -8,14 +8,14 @@ are `Arrays` with `src` and `dst`.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers import Arrays, kind_of
-from pointstamp.errors import ColumnError, SchemaError
+from pointstamp.errors import ColumnError, SchemaError, UsageError
 from pointstamp.joins.join_operators import SOURCE, TARGET
 from pointstamp.operators.stream import Stream
 
@@ -73,6 +73,18 @@ def _of_rows(rows: list[Any]) -> Arrays:
 def _is_vertex(value: Any) -> bool:
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return is_integer and -(2**63) <= value < 2**63
+
+
+def check_integers(method: str, what: str, values: Iterable[Any]) -> None:
+    """Raise unless all are integers: vertices that are no integers are in no graph here.
+
+    Raises
+    ------
+    UsageError
+    """
+    for value in values:
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise UsageError(f"{method} needs an integer as {what}, not {value!r}")
 
 
 def without_loops(edges: Arrays) -> Arrays | None:

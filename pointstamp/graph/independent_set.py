@@ -18,6 +18,7 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
+from pointstamp.graph.edges import check_integers
 from pointstamp.graph.graph_partition import GraphPartition, value_of
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
@@ -60,6 +61,7 @@ def maximal_independent_set(
     >>> selected in ([1, 0, 1], [0, 1, 0])
     True
     """
+    check_integers("maximal_independent_set", "its seed", [seed])
     parts = partitions(edges, vertices, ["both"], "pull")
     return solve(parts, partial(_Selection, seed=seed), _Selection.result, "IndependentSet")
 

@@ -24,7 +24,7 @@ from pointstamp.graph.line_clusters import line_clusters
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
 from pointstamp.graph.vertex_columns import VERTEX
-from pointstamp.graph.weighted_ranks import in_order
+from pointstamp.graph.weighted_page_rank import in_order
 from pointstamp.operators.stream import Stream
 
 CLUSTER = "cluster"

@@ -14,6 +14,7 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
+from pointstamp.graph.edges import check_integers
 from pointstamp.graph.graph_partition import GraphPartition, followed, value_of
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
@@ -79,6 +80,7 @@ def sssp(
     >>> ps.testing.collect(build)
     [(0, (1, 0.0)), (0, (2, 2.5)), (0, (3, 1.0))]
     """
+    check_integers("sssp", "its source", [source])
     parts = partitions(edges, vertices, [followed(directed)], "push", weighted=True)
     return solve(parts, partial(_Distances, source=source), _Distances.result, "ShortestPaths")
 

@@ -142,8 +142,11 @@ class _Batching:
     def _due(self) -> float | None:
         if self._timeout_s is None:
             return None
+        # Before the timer is set, which else could ring an instant before the list is due: it
+        # would be left, and there is no other one.
+        due_s = self._info.environment.clock() + self._timeout_s
         self._info.activate_after(self._timeout_s)
-        return self._info.environment.clock() + self._timeout_s
+        return due_s
 
 
 def _send(output: Output, time: Any, lists: list[Any]) -> None:

@@ -22,6 +22,7 @@ from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.errors import BuildError
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def operator(
     result: Stream[Any] = builder.new_output()
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
-        logic = build(capabilities.pop(), info)
+        logic = checked_logic(build(capabilities.pop(), info), build, name)
         return logic if isinstance(logic, BuiltInLogic) else _Logic(logic, None)
 
     builder.build(make_logic, build)
@@ -100,13 +101,24 @@ def operator_notify(
         capability = capabilities.pop()
         for time in initial:
             notificator.notify_at(capability.delayed(time))
-        logic = build(capability, info)
+        logic = checked_logic(build(capability, info), build, name)
         del capability
 
         return _Logic(logic, notificator)
 
     builder.build(make_logic, build)
     return result
+
+
+def checked_logic(logic: Any, build: Build, name: str) -> Any:
+    """The logic that `build` gave, if it can be called."""
+    if not callable(logic):
+        raise BuildError(
+            f"operator {name!r}: {getattr(build, '__qualname__', build)} gave {logic!r:.200}, and "
+            "is to give the logic of the operator: return a function, which is called with its "
+            "inputs and its output"
+        )
+    return logic
 
 
 class GenericMethods(StreamCore[T]):

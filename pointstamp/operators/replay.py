@@ -63,9 +63,14 @@ class _Part:
                 )
             if isinstance(event, Progress):
                 self._move(event.changes)
-            else:
+            elif isinstance(event, Messages):
                 self._send(event, output)
                 return True
+            else:
+                raise EventError(
+                    f"a captured stream has {event!r:.200} ({type(event).__name__}) among its "
+                    "events, which are ps.Progress and ps.Messages"
+                )
         return False
 
     def _move(self, changes: list[tuple[Any, int]]) -> None:

@@ -16,8 +16,8 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.source_counts import set_source_size
 from pointstamp.dataflow.stream_core import T
-from pointstamp.errors import DroppedError, InputError
-from pointstamp.operators.generic import Build
+from pointstamp.errors import BuildError, DroppedError, InputError
+from pointstamp.operators.generic import Build, checked_logic
 from pointstamp.operators.user_code import is_async
 from pointstamp.progress.activation import Activation
 from pointstamp.progress.timestamp import Int, Timestamp
@@ -219,6 +219,11 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         batches = batches_of(records)
         if batches is not None:
             return self._send_batches(batches, lambda: _size(records), name)
+        if not hasattr(records, "__iter__"):
+            raise BuildError(
+                f"operator {name!r} needs an iterable of records, or a table, and was given "
+                f"{records!r:.200}"
+            )
         builder = OperatorBuilder(self, name)
         stream = builder.new_output()
         set_source_size(stream, lambda: _size(records))
@@ -399,7 +404,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         def make_logic(
             capabilities: list[Capability], info: OperatorInfo
         ) -> Callable[[list[Input], list[Output]], Any]:
-            logic = build(capabilities.pop(), info)
+            logic = checked_logic(build(capabilities.pop(), info), build, name)
             return lambda inputs, outputs: logic(outputs[0])
 
         builder.build(make_logic)

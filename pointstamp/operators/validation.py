@@ -15,7 +15,7 @@ from pointstamp.containers.kind import Key
 from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.error_policy import ErrorPolicy, OnError
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.errors import ContainerError
+from pointstamp.errors import BuildError, ContainerError
 from pointstamp.operators.transform import try_transform
 
 
@@ -37,6 +37,8 @@ def validated(
     chosen : iterable
         What is checked: columns are an error of the program where there are rows.
     """
+    if not isinstance(stream, StreamCore):
+        raise BuildError(f"operator {name!r} reads streams, and {stream!r:.200} is none")
     policy = ErrorPolicy(stream.scope.environment, name, on_error)
     if policy.raises:
         return (stream,)

@@ -7,6 +7,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -146,6 +147,15 @@ def test_frames_are_columns() -> None:
     assert view.advance() == [((2, "y"), 1)]
 
 
+def test_dictionaries_and_views_are_their_values() -> None:
+    """As categories of pandas and of polars are dictionaries."""
+    texts = pa.array(["x", None, "x"])
+    for column in (texts.dictionary_encode(), texts.cast(pa.string_view())):
+        view = ps.View(lambda scope, t: t, t="a long, b string?")
+        view.insert("t", pa.record_batch({"a": [1, 2, 3], "b": column}))
+        assert view.advance() == [((1, "x"), 1), ((2, None), 1), ((3, "x"), 1)]
+
+
 GOOD: dict[str, Any] = {
     "long": 7,
     "byte": 7,
@@ -191,6 +201,8 @@ def test_rows_of_another_form_are_refused() -> None:
         view.insert("t", pa.table({"a": [1], "c": [2]}))
     with pytest.raises(SchemaError, match="should be long"):
         view.insert("t", pa.table({"a": [1], "b": [2.0]}))
+    with pytest.raises(SchemaError, match=r"'b' for the input 't'.*halffloat; cast"):
+        view.insert("t", pa.table({"a": [1], "b": pa.array(np.ones(1, np.float16))}))
     with pytest.raises(DataError, match="1 nulls"):
         view.insert("t", pa.table({"a": [1], "b": pa.array([None], pa.int64())}))
     with pytest.raises(InputError, match="no input 'u'"):
@@ -206,6 +218,7 @@ def test_rows_of_another_form_are_refused() -> None:
         ("a long, a int", "two columns are called 'a'"),
         ("a decimal(19,2)", "1 to 18 digits"),
         (7, "a schema is a text"),
+        (pa.schema([("a", pa.float16())]), "column 'a' of a pyarrow.Schema"),
     ],
 )
 def test_a_schema_that_is_none_is_refused(schema: Any, said: str) -> None:

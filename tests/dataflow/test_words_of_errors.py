@@ -18,6 +18,7 @@ from pointstamp.errors import (
     ContainerError,
     DataError,
     FeedbackError,
+    KeyHashError,
     RouteError,
     SchemaError,
     UsageError,
@@ -92,6 +93,11 @@ def test_the_code_that_sends_to_a_key_that_fails_is_told_whose_it_is() -> None:
             lambda s: s.to_stream([1]).aggregate(lambda k, x, n: n),
             DataError,
             ["pairs (key, value)", "given 1", "key=lambda"],
+        ),
+        (
+            lambda s: s.to_stream([(np.array([1, 2]), 1)]).aggregate(lambda k, x, n: n),
+            KeyHashError,
+            ["a key of type ndarray", "array([1, 2])", "tuple(key)"],
         ),
         (
             lambda s: rows(s, "kx", RECORDS).state_machine(lambda k, x, n: 5),
@@ -203,6 +209,9 @@ def test_what_reports_a_round_fails_at_that_round() -> None:
     assert (error.operator, error.time) == ("Decide", (0, 0))
 
 
+def gives_none(capability: Any, info: Any) -> None: ...
+
+
 async def no_generator(input: Any) -> None: ...
 
 
@@ -240,11 +249,20 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
         (lambda s: s.branch_when("x"), "'BranchWhen' needs a function; found 'x'"),
         (lambda s: s.distribute(1), "'Distribute' needs a function; found 1"),
         (lambda s: s.accumulate(0, 0), "'Accumulate' needs a function; found 0"),
+        (lambda s: s.exchange(5), "'Exchange' cannot be keyed by 5"),
+        (lambda s: s.concat([s]), "'Concatenate' of scope 'Dataflow' reads streams, each given"),
+        (lambda s: s.join(None, lambda r: r), "'JoinRight' reads streams, and None"),
+        (lambda s: s.scope.to_stream(5), "'ToStream' needs an iterable of records, or a table"),
+        (lambda s: s.unary(ps.Pipeline(), "U", gives_none), "'U': gives_none gave None, and is to"),
+        (lambda s: s.unary_notify(ps.Pipeline(), "U", gives_none), "'U': gives_none gave None"),
+        (lambda s: s.scope.source(gives_none, "S"), "'S': gives_none gave None"),
+        (lambda s: ps.graph.bfs(s, "a"), "bfs needs an integer as its source, not 'a'"),
+        (lambda s: ps.graph.landmark_distances(s, "ab"), "needs a list of landmarks, not 'ab'"),
     ],
 )
 def test_what_is_no_code_is_refused_when_the_dataflow_is_built(act: Any, words: str) -> None:
     error, cause = cause_of(lambda s: act(rows(s, "kx", RECORDS)))
-    assert isinstance(cause, BuildError)
+    assert isinstance(cause, UsageError)
     assert words in str(error)
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.containers import Arrays
 from pointstamp.errors import BuildError, SchemaError, WorkerError
+from pointstamp.runtime.timers import Timers
 from pointstamp.testing import collect
 
 BATCHES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=8).map(sorted)
@@ -80,6 +81,32 @@ def test_a_list_leaves_when_its_first_record_has_waited(timeout: Any) -> None:
     [[(records, after_s)]] = ps.simulate(main, workers=1, seed=3)
     assert records == [1, 2]
     assert 2 <= after_s < 2.5
+
+
+def test_a_list_leaves_also_if_the_worker_was_held_up_when_it_was_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between its two looks at the clock: the one timer must not ring before the list is due."""
+    now = [0.0]
+    after = Timers.after
+
+    def held_up(timers: Timers, seconds: float, call: Any) -> None:
+        after(timers, seconds, call)
+        now[0] += 5
+
+    def main(worker: Any) -> Any:
+        out: list[Any] = []
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.batch(10, 2).inspect(out.append)
+        worker.timers.clock = lambda: now[0]
+        input.send(1)
+        for _ in range(5):
+            worker.step()
+        return list(out)
+
+    monkeypatch.setattr(Timers, "after", held_up)
+    assert ps.execute(main) == [[[1]]]
 
 
 def test_a_list_that_waits_holds_its_time_and_no_longer() -> None:

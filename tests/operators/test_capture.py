@@ -449,6 +449,7 @@ def test_a_place_that_cannot_be_captured_to_is_an_error_before_the_run(tmp_path:
         ([ps.Progress([(1, 1), (0, -1)]), ps.Progress([(0, 1)])], "something comes at 0"),
         ([ps.Progress([(4, -1)])], "that is not there: 4"),
         ([ps.Progress([(0, -1)]), ps.Messages(0, ["x"])], "goes on after its frontier was empty"),
+        ([(0, ["x"])], r"has \(0, \['x'\]\) \(tuple\) among its events"),
     ],
 )
 def test_events_that_contradict_each_other_are_refused(

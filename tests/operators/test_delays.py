@@ -131,12 +131,14 @@ def test_a_time_for_which_records_wait_already_is_checked_too() -> None:
         (lambda s: s.delay_batch(lambda t: 3).delay_batch(lambda t: 2), CapabilityError,
          ["'DelayBatch'", "from 3 to 2"]),
         (lambda s: s.delay(lambda r, t: "soon"), TimestampError, ["'soon'"]),
-        (lambda s: s.delay(lambda r, t: [t]), TimestampError, ["'Delay'", "(1, 2)", "from 0 to [0]"]),
+        (lambda s: s.delay(lambda r, t: [t]), TimestampError,
+         ["'Delay'", "(1, 2)", "from 0 to [0]"]),
         (lambda s: s.delay_batch(lambda t: -1), TimestampError, ["-1"]),
         (lambda s: s.delay("x"), ColumnError, ["'x'"]),
         (lambda s: s.delay(pc.field("x")), ContainerError, ["list"]),
     ],
-    ids=["rows", "total", "batches", "text", "list", "negative", "name on rows", "expression on rows"],
+    ids=["rows", "total", "batches", "text", "list", "negative", "name on rows",
+         "expression on rows"],
 )  # fmt: skip
 def test_a_time_that_rows_cannot_go_to_is_named(build: Any, kind: Any, words: list[str]) -> None:
     _, cause = cause_of(lambda scope: build(scope.to_stream([(1, 2)])))

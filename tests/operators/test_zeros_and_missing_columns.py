@@ -206,6 +206,12 @@ def test_a_column_of_which_arrow_takes_no_records_is_named(operator: str, first_
     assert isinstance(first_cause(raised.value), SchemaError)
 
 
+def test_the_largest_values_of_a_dictionary_are_those_of_its_values() -> None:
+    batch = pa.record_batch({"k": pa.array(["b", "c", None, "a"]).dictionary_encode()})
+    found = collect(lambda s: s.batches_to_stream([batch]).top_k(2, by="k"))
+    assert found == [(0, ("b",)), (0, ("c",))]
+
+
 def test_no_columns_are_no_key() -> None:
     with pytest.raises(WorkerError, match=r"'Aggregate' cannot be keyed by \[\]"):
         collect(lambda s: s.batches_to_stream([BATCH]).aggregate([("x", "sum")], key=[]))

@@ -135,7 +135,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         weight: str | None,
         becomes: str,
     ) -> Frame:
-        from pointstamp.graph.weighted_ranks import RANKS, check_ranks, weighted_ranks
+        from pointstamp.graph.weighted_page_rank import RANKS, check_ranks, weighted_ranks
 
         options: dict[str, Any] = {
             "rounds": max_iter,
