@@ -49,7 +49,7 @@ SETTLE_S = 20.0
 Waited for only where something is left.
 """
 
-LIMIT_S = 400.0
+LIMIT_S = 900.0
 """How long a test may take, with its fixtures, until its process ends, with all stacks shown.
 
 One timer for each test: it is a thread, which takes milliseconds to begin and to end where many

@@ -140,7 +140,7 @@ def test_after():
 
 def test_a_test_that_hangs_is_named_and_the_others_go_on(tmp_path):
     (tmp_path / "test_hangs.py").write_text(HANGS)
-    (tmp_path / "conftest.py").write_text(CONFTEST.replace("LIMIT_S = 400.0", "LIMIT_S = 5.0"))
+    (tmp_path / "conftest.py").write_text(CONFTEST.replace("LIMIT_S = 900.0", "LIMIT_S = 5.0"))
     options = ["-q", "-n", "1", "-p", "no:cacheprovider", "--rootdir", ".", "."]
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", *options],
