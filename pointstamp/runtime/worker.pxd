@@ -5,6 +5,8 @@ from pointstamp.progress.subgraph cimport Subgraph
 from pointstamp.runtime.installed_dataflow cimport ActiveDataflows, InstalledDataflow
 from pointstamp.runtime.progress_exchange cimport ProgressExchange
 
+cdef long long _POLL_EVERY
+
 
 cdef class Worker:
     cdef dict __dict__

@@ -29,11 +29,7 @@ from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime.accumulated_exchange import exchange_of
 from pointstamp.runtime.control_plane import ControlPlane
-from pointstamp.runtime.installed_dataflow import (
-    ActiveDataflows,
-    InstalledDataflow,
-    unique_name,
-)
+from pointstamp.runtime.installed_dataflow import ActiveDataflows, InstalledDataflow, unique_name
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
 from pointstamp.runtime.timers import Timers
@@ -43,6 +39,9 @@ from pointstamp.runtime.worker_texts import NEVER, WorkerTexts, answer_for
 if TYPE_CHECKING:
     from pointstamp.checkpoint.durable import Durable
     from pointstamp.progress.explanation import Holder
+
+_POLL_EVERY = 4
+"""Of so many steps one has Python do what it does between any two lines: it is a call of Python."""
 
 
 class Worker:
@@ -104,7 +103,7 @@ class Worker:
         )
         # Looked up once: a step is short. Samples of it put others here (`watched_samples`).
         self._receive = communicator.receive
-        self._flush = communicator.flush
+        self._flush = communicator.flush if communicator.peers > 1 else None
         self._alarms = self.timers.waiting
         self._calls = self.environment.calls
         self._arrivals = self.environment.arrivals
@@ -291,7 +290,8 @@ class Worker:
         UsageError
             When called by an operator of this worker.
         """
-        poll_signals()
+        if self.n_steps % _POLL_EVERY == 0:
+            poll_signals()
         if self._failure is not None:
             # What the failed step left half-done cannot go on, and must not look complete.
             raise self._failure
@@ -310,7 +310,8 @@ class Worker:
             self._progress.send()
             if self._discountable and not self._active.n:
                 self._discount()
-            self._flush()
+            if self._flush is not None:
+                self._flush()
             if self._log is not None:
                 self._log.tick()
         except BaseException as failure:

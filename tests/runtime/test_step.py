@@ -94,3 +94,22 @@ def test_run_names_the_open_input_of_what_is_chosen_and_what_is_not_there() -> N
             worker.run("other")
 
     ps.execute(main)
+
+
+def test_a_step_visits_the_dataflows_that_are_active_in_the_order_in_which_they_asked() -> None:
+    def main(worker: ps.Worker) -> list[int]:
+        seen: list[int] = []
+        inputs = []
+        for _ in range(4):
+            with worker.dataflow() as scope:
+                input, stream = scope.new_input()
+                stream.inspect(seen.append)
+            inputs.append(input)
+        while worker.has_work:
+            worker.step()
+        for number in (2, 0, 3, 1):
+            inputs[number].send(number)
+        worker.step()
+        return seen
+
+    assert ps.execute(main) == [[2, 0, 3, 1]]
