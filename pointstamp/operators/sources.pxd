@@ -1,5 +1,6 @@
 cimport cython
 
+from pointstamp.containers.builder cimport Builder
 from pointstamp.dataflow.capability cimport Capability
 from pointstamp.dataflow.handles cimport BuiltInLogic, Output, Session
 from pointstamp.progress.activation cimport Activation
@@ -18,6 +19,7 @@ cdef class InputHandle:
     cdef readonly bint is_closed
     cdef readonly bint is_dropped
 
+    @cython.locals(builder=Builder)
     cpdef send(self, object record)
     cpdef send_batch(self, object batch)
     cpdef advance_to(self, object time)

@@ -72,8 +72,10 @@ class InputHandle:
     def send(self, record: Any) -> None:
         """Send one record at the current time."""
         self._check("send")
-        self._session.give(record)
-        self._activation.ask()
+        builder = self._session._builder()
+        if builder.is_empty():
+            self._activation.ask()  # and for what else is given until the operator sends it
+        builder.give(record)
 
     def send_batch(self, batch: Any) -> None:
         """Send a container at the current time; it must not change afterwards."""
