@@ -152,7 +152,7 @@ class WorkerSamples:
 
     def end_burst(self, worker: Worker) -> None:
         """Look no more in steps; may be called by any thread, and twice."""
-        worker._receive, worker._flush = worker.communicator.receive, worker.communicator.flush
+        worker.call_communicator()
 
     def _take_bursts(self) -> None:
         """Note what was measured in a burst that is over."""

@@ -102,8 +102,7 @@ class Worker:
             channels={channel.id: channel for channel in own},
         )
         # Looked up once: a step is short. Samples of it put others here (`watched_samples`).
-        self._receive = communicator.receive
-        self._flush = communicator.flush if communicator.peers > 1 else None
+        self.call_communicator()
         self._alarms = self.timers.waiting
         self._calls = self.environment.calls
         self._arrivals = self.environment.arrivals
@@ -127,6 +126,11 @@ class Worker:
             self._watchdog = Watchdog(self, watchdog_s)
         elif stall_s is not None:
             self._watchdog = Watchdog(self, stall_s, is_patient=True)
+
+    def call_communicator(self) -> None:
+        """Have each step call what receives and sends for it, and nothing else in its place."""
+        self._receive = self.communicator.receive
+        self._flush = self.communicator.flush if self.communicator.peers > 1 else None
 
     @property
     def index(self) -> int:

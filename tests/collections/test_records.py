@@ -149,7 +149,7 @@ def test_records_and_columns_do_not_concat() -> None:
 
 
 def test_a_service_and_a_durable_dataflow_refuse_them(tmp_path: Any) -> None:
-    with pytest.raises(SchemaError, match="and None is none"):
+    with pytest.raises(SchemaError, match="and 't' is given None"):
         ps.serve(lambda scope, t: t, 1, collections={"t": None}, threads=True)
     with pytest.raises(SchemaError, match="no columns for Arrow, services"):
         ps.serve(

@@ -535,8 +535,8 @@ SOURCE_MUTANTS = [
         windows.check_windows,
         (
             "Sessions that are a gap apart are one.",
-            "(np.diff(times) >= self._gap)",
-            "(np.diff(times) > self._gap)",
+            "(gaps >= np.uint64(self._gap))",
+            "(gaps > np.uint64(self._gap))",
         ),
         (
             "A session that joins two is put with one of them.",
