@@ -128,7 +128,8 @@ wheels: $(WHEELWRIGHTS)
 # An environment of its own: the set-up for tests does without it.
 $(SITE)/.installed: scripts/site.lock | $(STAMP)
 	$(BIN)/uv venv --quiet --no-config --clear --python $(BIN)/python $(SITE)
-	$(BIN)/uv pip install --quiet --no-config --python $(SITE)/bin/python --require-hashes -r $<
+	@$(BIN)/uv pip install --quiet --no-config --python $(SITE)/bin/python --require-hashes -r $< \
+		|| $(BIN)/python -m pip --python $(SITE)/bin/python install -qq --require-hashes -r $<
 	@touch $@
 
 # The tests build the site once more where this has been made.
