@@ -39,7 +39,8 @@ _COUNTS = _is_of_counter()
 def now_ns() -> int:
     """As `perf_counter_ns`, without an object where it is called by what is compiled."""
     if _IS_COMPILED:
-        # See `observability.clock`.
+        # What `perf_counter_ns` calls. A name of the .pxd alone, as Cython has no function that is
+        # another one where it is not compiled.
         return _perf_counter_in_c()  # type: ignore[name-defined,no-any-return]  # noqa: F821
     return perf_counter_ns()
 

@@ -1,11 +1,11 @@
 cimport cython
-from cpython.time cimport PyTime_PerfCounterRaw as _perf_counter_in_c
+
+from pointstamp.metrics.tick_clock cimport now_ns
 
 
 @cython.final
 cdef class LogClock:
     cdef object _ticks
-    cdef bint _is_compiled
     cdef readonly object unit
     cdef readonly long long last
     cdef readonly long long offset

@@ -1,15 +1,14 @@
 """What the moments of a log are: nanoseconds, or in a simulation the numbers of the events.
 
-An event takes a look or two at the clock, which is most of what it costs. Compiled, that is a
-call of C, without an object for the answer.
+An event takes a look or two at the clock, which is most of what it costs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter_ns, time_ns
+from time import time_ns
 
-from pointstamp.compiled import build_info
+from pointstamp.metrics.tick_clock import now_ns
 
 
 class LogClock:
@@ -26,11 +25,10 @@ class LogClock:
     (7, 8, 'ticks', 0)
     """
 
-    __slots__ = ("_is_compiled", "_ticks", "last", "offset", "unit")
+    __slots__ = ("_ticks", "last", "offset", "unit")
 
     def __init__(self, ticks: Callable[[], int] | None = None) -> None:
         self._ticks = ticks
-        self._is_compiled = build_info() == "compiled"
         self.last = 0
         """The latest moment that was given."""
         self.unit = "ns" if ticks is None else "ticks"
@@ -39,14 +37,7 @@ class LogClock:
 
     def now(self) -> int:
         """The moment."""
-        if self._ticks is not None:
-            self.last = self._ticks()
-        elif self._is_compiled:
-            # What `perf_counter_ns` calls. A name of the .pxd alone, as Cython has no function
-            # that is another one where it is not compiled.
-            self.last = _perf_counter_in_c()  # type: ignore[name-defined]  # noqa: F821
-        else:
-            self.last = perf_counter_ns()
+        self.last = now_ns() if self._ticks is None else self._ticks()
         return self.last
 
     def recent(self) -> int:
