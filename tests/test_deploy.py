@@ -82,9 +82,14 @@ def running(program: str, folder: Path, **environment: str) -> Iterator[Running]
         limit = threading.Timer(4 * PATIENCE_S, process.kill)
         limit.start()
         try:
-            yield _said(process)
-            process.send_signal(signal.SIGTERM)
             assert process.stderr is not None
+            try:
+                yield _said(process)
+            except BaseException as error:
+                process.kill()
+                error.add_note(f"the program said: {process.stderr.read()}")
+                raise
+            process.send_signal(signal.SIGTERM)
             rest = process.stderr.read()
             assert process.wait(PATIENCE_S) == 0, rest
             assert "all that was taken is complete" in rest

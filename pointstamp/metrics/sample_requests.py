@@ -6,6 +6,7 @@ workers asks each over its control connection, whose thread answers while the wo
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from _socket import gethostname
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.checkpoint import snapshot_counts
 from pointstamp.communication import explanations, publishing
@@ -31,7 +32,7 @@ from pointstamp.metrics.samples import (
 if TYPE_CHECKING:
     from pointstamp.metrics.worker_meter import WorkerMeter
 
-Result = TypeVar("Result")
+LOGGER = logging.getLogger("pointstamp.metrics")
 
 N_READINGS = 20
 """How often a worker that goes on meanwhile is read, before that is given up."""
@@ -167,6 +168,9 @@ def _answer(future: Future[Any], until: float) -> ProcessSample | None:
         sample: ProcessSample | None = future.result(max(0.0, until - time.monotonic()))
     except (TimeoutError, PointstampError):
         return None  # it has just begun, is of another program, is busy, or has ended
+    except Exception:
+        LOGGER.exception("the counts of a process with workers cannot be read")
+        return None
     return sample
 
 

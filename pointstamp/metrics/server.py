@@ -36,6 +36,9 @@ LOOK_S = 0.05
 CONNECTION_S = 10.0
 """How long a connection may take to send its request, and to take the answer."""
 
+Answer = tuple[HTTPStatus, str, bytes]
+"""(status, type, body)."""
+
 
 class MetricsServer:
     """Serves the metrics of a program until it is closed.
@@ -146,8 +149,14 @@ class _Handler(BaseHTTPRequestHandler):
         if answer is None:
             known = ", ".join(self._answers)
             self._send(HTTPStatus.NOT_FOUND, "text/plain", f"there are {known}\n".encode())
-        else:
-            answer(self, self.server.program.sample(self._answer_s()))
+            return
+        try:
+            said = answer(self, self.server.program.sample(self._answer_s()))
+        except Exception as error:
+            LOGGER.exception("%s cannot be answered", path)
+            text = f"{path} cannot be answered: {type(error).__name__}: {error}\n"
+            said = HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain", text.encode()
+        self._send(*said)
 
     do_HEAD = do_GET  # noqa: N815  (likewise)
 
@@ -159,23 +168,22 @@ class _Handler(BaseHTTPRequestHandler):
             return ANSWER_S
         return min(ANSWER_S, max(waits_s / 2, LOOK_S))
 
-    def _metrics(self, sample: ProgramSample) -> None:
+    def _metrics(self, sample: ProgramSample) -> Answer:
         families: Any = PrometheusSample(sample, __version__)
         accept = self.headers.get("Accept", "")
         if "text/plain" in accept and "openmetrics" not in accept:
             body = exposition.generate_latest(families)
-            self._send(HTTPStatus.OK, exposition.CONTENT_TYPE_LATEST, body)
-        else:
-            body = openmetrics.generate_latest(families)  # type: ignore[no-untyped-call]  # its own
-            self._send(HTTPStatus.OK, openmetrics.CONTENT_TYPE_LATEST, body)
+            return HTTPStatus.OK, exposition.CONTENT_TYPE_LATEST, body
+        body = openmetrics.generate_latest(families)  # type: ignore[no-untyped-call]  # its own
+        return HTTPStatus.OK, openmetrics.CONTENT_TYPE_LATEST, body
 
-    def _health(self, sample: ProgramSample) -> None:
-        self._say(sample, is_so=sample.is_healthy)
+    def _health(self, sample: ProgramSample) -> Answer:
+        return self._state(sample, is_so=sample.is_healthy)
 
-    def _ready(self, sample: ProgramSample) -> None:
-        self._say(sample, is_so=sample.is_ready)
+    def _ready(self, sample: ProgramSample) -> Answer:
+        return self._state(sample, is_so=sample.is_ready)
 
-    def _say(self, sample: ProgramSample, *, is_so: bool) -> None:
+    def _state(self, sample: ProgramSample, *, is_so: bool) -> Answer:
         said = {
             "state": sample.state.state,
             "ready": sample.is_ready,
@@ -188,9 +196,9 @@ class _Handler(BaseHTTPRequestHandler):
         if sample.state.error:
             said["error"] = sample.state.error
         status = HTTPStatus.OK if is_so else HTTPStatus.SERVICE_UNAVAILABLE
-        self._send(status, "application/json", json.dumps(said).encode() + b"\n")
+        return status, "application/json", json.dumps(said).encode() + b"\n"
 
-    _answers: ClassVar[dict[str, Callable[[_Handler, ProgramSample], None]]] = {
+    _answers: ClassVar[dict[str, Callable[[_Handler, ProgramSample], Answer]]] = {
         "/metrics": _metrics,
         "/health": _health,
         "/ready": _ready,

@@ -79,6 +79,26 @@ def test_other_paths_and_methods_are_refused(server: MetricsServer) -> None:
         connection.close()
 
 
+def test_what_cannot_be_read_is_said_and_the_next_request_is_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Program(MeteredProgram):
+        asked = 0
+
+        def sample(self, timeout_s: float) -> ProgramSample:
+            Program.asked += 1
+            if Program.asked == 1:
+                raise ValueError("a count of no kind")
+            return super().sample(timeout_s)
+
+    served = MetricsServer(MetricsEndpoint(), Program("none", 1))
+    status, _, text = get(f"{served.url}/metrics")
+    assert (status, text) == (500, "/metrics cannot be answered: ValueError: a count of no kind\n")
+    assert "a count of no kind" in caplog.text
+    assert get(f"{served.url}/health")[0] == 200
+    served.close()
+
+
 def test_a_client_that_says_nothing_holds_up_neither_others_nor_the_end() -> None:
     served = MetricsServer(MetricsEndpoint(), MeteredProgram("none", 1))
     place = urlsplit(served.url)
