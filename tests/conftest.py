@@ -192,9 +192,11 @@ class FailuresAtOnce:
         self._terminal = terminal
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
+        is_run_again = report.outcome == "rerun"  # type: ignore[comparison-overlap]  # a plugin's
+        if report.failed or is_run_again:
+            what = "FAILED, and is run again" if is_run_again else "FAILED"
             self._terminal.ensure_newline()
-            self._terminal.write_line(f"FAILED, at its {report.when}: {report.nodeid}")
+            self._terminal.write_line(f"{what}, at its {report.when}: {report.nodeid}")
             self._terminal.write_line(report.longreprtext)
 
 
