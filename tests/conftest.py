@@ -121,6 +121,26 @@ def examples(n: int) -> int:
     return min(n, max(1, n * settings.default.max_examples // 100))
 
 
+class FilesOfDoctests:
+    """Has files looked at for doctests that have one: of a thousand, a third.
+
+    Each process would import all others, and look at whatever they define.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        found = yield
+        if file_path.suffix != ".py" or self._is_needed(file_path, parent.config):
+            return found
+        return [each for each in found if type(each) is pytest.Module]
+
+    def _is_needed(self, path: Path, config: pytest.Config) -> bool:
+        runs_all = not (config.option.markexpr or "").startswith("core")
+        return (runs_all or is_of_core(path)) and ">>> " in path.read_text()
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Have no modules imported of which no test is run in the second mode."""
     if not (config.option.markexpr or "").startswith("core") or collection_path.suffix != ".py":
@@ -205,6 +225,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # imported: workers that are processes do so for each test of theirs, and need few of them.
     for module in MODULES:
         import_module(module)
+    config.pluginmanager.register(FilesOfDoctests())
     config.stash[ERRORS] = os.dup(2)
     has_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
     if sys.platform == "linux" and has_tests:
