@@ -80,8 +80,10 @@ ONCE = {
         "edges_of_collections event_windows mutants nested ordered row_errors shared_arrangements "
         "snapshot_bytes spine_memory stats temporal text_sweeps thread_sweeps upserts "
         "user_aggregates worker_sweeps",
-        "containers": "convert flat frames user_kind_on_processes",
+        "containers": "convert flat frames group_totals kept_records small_columns text_order "
+        "text_sweep user_kind_on_processes",
         "metrics": "epoch_assembly metrics_server service_metrics telemetry",
+        "observability": "dataflow_drawing live_view page_server progress_bar trace_events",
         "operators": "capture command",
         "runtime": "introspection tcp_workers watchdog",
     }.items()
@@ -104,6 +106,11 @@ def is_of_core(path: Path) -> bool:
 def once_from(first: int, seeds: Iterable[int]) -> list[Any]:
     """Parameters of a test: those from `first` on are run in one mode only."""
     return [pytest.param(n, marks=pytest.mark.once) if n >= first else n for n in seeds]
+
+
+def in_one_mode(cases: Iterable[Any]) -> list[Any]:
+    """Parameters of a test that are not run in the second mode."""
+    return [pytest.param(case, marks=pytest.mark.once) for case in cases]
 
 
 def shared_out(n_of_sources: int, cases: Sequence[int]) -> list[int]:
