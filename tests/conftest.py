@@ -519,8 +519,9 @@ def quick_to_start() -> Iterator[str]:
     """Have every Java of Spark compile quickly rather than well: all that we run is short.
 
     Nor does it write, and compile, classes of its own for each query: it evaluates plans as they
-    are, which for few rows takes a sixth less of its time. Gives the options of Java, for those
-    that are not started by PySpark.
+    are, which for few rows takes a sixth less of its time. And it writes a file of a stream as one
+    file, where it would start ten programs for it (`chmod`, `readlink`). Gives the options of Java,
+    for those that are not started by PySpark.
     """
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     with pytest.MonkeyPatch.context() as environment:
@@ -533,9 +534,16 @@ def quick_to_start() -> Iterator[str]:
             "--conf spark.sql.codegen.wholeStage=false "
             "--conf spark.sql.codegen.factoryMode=NO_CODEGEN"
         )
+        of_streams = (
+            "--conf spark.sql.streaming.checkpoint.fileChecksum.enabled=false "
+            "--conf spark.sql.streaming.checkpointFileManagerClass="
+            "org.apache.spark.sql.execution.streaming.checkpointing"
+            ".FileSystemBasedCheckpointFileManager"
+        )
         environment.setenv(
             "PYSPARK_SUBMIT_ARGS",
-            f"--conf 'spark.driver.defaultJavaOptions={options}' {no_classes} pyspark-shell",
+            f"--conf 'spark.driver.defaultJavaOptions={options}' {no_classes} {of_streams} "
+            "pyspark-shell",
         )
         yield options
 
