@@ -80,8 +80,10 @@ ONCE = {
         "edges_of_collections event_windows mutants nested ordered row_errors shared_arrangements "
         "snapshot_bytes spine_memory stats temporal text_sweeps thread_sweeps upserts "
         "user_aggregates worker_sweeps",
-        "containers": "convert flat frames user_kind_on_processes",
+        "containers": "convert flat frames group_totals kept_records small_columns text_order "
+        "text_sweep user_kind_on_processes",
         "metrics": "epoch_assembly metrics_server service_metrics telemetry",
+        "observability": "dataflow_drawing live_view page_server progress_bar trace_events",
         "operators": "capture command",
         "runtime": "introspection tcp_workers watchdog",
     }.items()
@@ -106,6 +108,11 @@ def once_from(first: int, seeds: Iterable[int]) -> list[Any]:
     return [pytest.param(n, marks=pytest.mark.once) if n >= first else n for n in seeds]
 
 
+def in_one_mode(cases: Iterable[Any]) -> list[Any]:
+    """Parameters of a test that are not run in the second mode."""
+    return [pytest.param(case, marks=pytest.mark.once) for case in cases]
+
+
 def shared_out(n_of_sources: int, cases: Sequence[int]) -> list[int]:
     """Random cases, each for one mode: the sources, slower, have those below `n_of_sources`.
 
@@ -117,8 +124,28 @@ def shared_out(n_of_sources: int, cases: Sequence[int]) -> list[int]:
 
 
 def examples(n: int) -> int:
-    """How many examples a test has that asks for `n`: a quarter, in the second mode."""
+    """How many examples a test has that asks for `n`: half in CI, an eighth in the second mode."""
     return min(n, max(1, n * settings.default.max_examples // 100))
+
+
+class FilesOfDoctests:
+    """Has files looked at for doctests that have one: of a thousand, a third.
+
+    Each process would import all others, and look at whatever they define.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        found = yield
+        if file_path.suffix != ".py" or self._is_needed(file_path, parent.config):
+            return found
+        return [each for each in found if type(each) is pytest.Module]
+
+    def _is_needed(self, path: Path, config: pytest.Config) -> bool:
+        runs_all = not (config.option.markexpr or "").startswith("core")
+        return (runs_all or is_of_core(path)) and ">>> " in path.read_text()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -207,6 +234,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # imported: workers that are processes do so for each test of theirs, and need few of them.
     for module in MODULES:
         import_module(module)
+    config.pluginmanager.register(FilesOfDoctests())
     config.stash[ERRORS] = os.dup(2)
     has_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
     if sys.platform == "linux" and has_tests:
@@ -272,17 +300,18 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, sig
         signal.signal(number, ours.get(number, signal.SIG_DFL))
 signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
 
-# Machines that test are slow at times, so no example has a deadline, and none is drawn too slowly;
-# in CI a run is the same each time, and `make soak` is where new examples are looked for.
+# Machines that test are slow at times, so no example has a deadline, and none is drawn too slowly.
+# In CI a run is the same each time, so that it has half as many: `make test` draws others each
+# time, and `make soak` is where new examples are looked for.
 BY_NO_CLOCK: dict[str, Any] = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow],
 }
 settings.register_profile("dev", **BY_NO_CLOCK)
-settings.register_profile("ci", **BY_NO_CLOCK, derandomize=True, print_blob=True)
-# Of what runs in both modes, the second with a quarter of the examples.
+settings.register_profile("ci", **BY_NO_CLOCK, derandomize=True, print_blob=True, max_examples=50)
+# Of what runs in both modes, the second with an eighth of the examples.
 settings.register_profile(
-    "second", **BY_NO_CLOCK, derandomize=bool(os.environ.get("CI")), max_examples=25
+    "second", **BY_NO_CLOCK, derandomize=bool(os.environ.get("CI")), max_examples=12
 )
 settings.register_profile("soak", **BY_NO_CLOCK, max_examples=5_000)
 settings.load_profile(
@@ -492,8 +521,9 @@ def quick_to_start() -> Iterator[str]:
     """Have every Java of Spark compile quickly rather than well: all that we run is short.
 
     Nor does it write, and compile, classes of its own for each query: it evaluates plans as they
-    are, which for few rows takes a sixth less of its time. Gives the options of Java, for those
-    that are not started by PySpark.
+    are, which for few rows takes a sixth less of its time. And it writes a file of a stream as one
+    file, where it would start ten programs for it (`chmod`, `readlink`). Gives the options of Java,
+    for those that are not started by PySpark.
     """
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     with pytest.MonkeyPatch.context() as environment:
@@ -506,9 +536,16 @@ def quick_to_start() -> Iterator[str]:
             "--conf spark.sql.codegen.wholeStage=false "
             "--conf spark.sql.codegen.factoryMode=NO_CODEGEN"
         )
+        of_streams = (
+            "--conf spark.sql.streaming.checkpoint.fileChecksum.enabled=false "
+            "--conf spark.sql.streaming.checkpointFileManagerClass="
+            "org.apache.spark.sql.execution.streaming.checkpointing"
+            ".FileSystemBasedCheckpointFileManager"
+        )
         environment.setenv(
             "PYSPARK_SUBMIT_ARGS",
-            f"--conf 'spark.driver.defaultJavaOptions={options}' {no_classes} pyspark-shell",
+            f"--conf 'spark.driver.defaultJavaOptions={options}' {no_classes} {of_streams} "
+            "pyspark-shell",
         )
         yield options
 

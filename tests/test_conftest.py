@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -41,31 +42,39 @@ LEAKS = {
         "import socket\nkept.append(socket.create_server(('127.0.0.1', 0)))",
         "tcp",
     ),
-    "file": ("kept.append(open(__file__))", "test_leak.py"),
+    "file": ("kept.append(open(__file__))", "test_file.py"),
     "nothing": ("import socket\nsocket.create_server(('127.0.0.1', 0)).close()", None),
 }
 
 
-@pytest.mark.parametrize("kind", LEAKS)
-def test_a_test_that_leaves_something_behind_fails(tmp_path, kind):
-    body, said = LEAKS[kind]
-    source = "kept = []\ndef test_it():\n" + "".join(f"    {line}\n" for line in body.splitlines())
+def test_a_test_that_leaves_something_behind_fails(tmp_path):
     ends = "\ndef test_end():\n    for it in kept:\n        getattr(it, 'kill', lambda: None)()\n"
-    (tmp_path / "test_leak.py").write_text(source + ends)
+    for kind, (body, _) in LEAKS.items():
+        lines = "".join(f"    {line}\n" for line in body.splitlines())
+        (tmp_path / f"test_{kind}.py").write_text(f"kept = []\ndef test_it():\n{lines}{ends}")
     shorter = CONFTEST.replace("SETTLE_S = 20.0", "SETTLE_S = 0.5")
     (tmp_path / "conftest.py").write_text(shorter)
+    options = ["-q", "-p", "no:cacheprovider", "--junit-xml", "found.xml", "--rootdir", ".", "."]
     answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "."],
+        [sys.executable, "-m", "pytest", *options],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "2 passed" in answer.stdout, answer.stdout + answer.stderr
-    assert ("the test left behind" in answer.stdout) == (said is not None), answer.stdout
-    if said is not None:
-        assert said in answer.stdout
+    assert f"{2 * len(LEAKS)} passed" in answer.stdout, answer.stdout + answer.stderr
+    errors = {
+        case.get("classname"): case.findtext("error")
+        for case in ElementTree.parse(tmp_path / "found.xml").iter("testcase")
+        if case.get("name") == "test_it"
+    }
+    for kind, (_, said) in LEAKS.items():
+        error = errors[f"test_{kind}"]
+        assert (error is None) == (said is None), error
+        if said is not None:
+            assert "the test left behind" in error
+            assert said in error
 
 
 def test_every_compiled_module_is_tested_in_both_modes():
@@ -100,7 +109,7 @@ def test_tests_of_a_group_are_run_by_one_process(tmp_path):
     """As those that share a Spark session: each process would start one."""
     (tmp_path / "test_groups.py").write_text(GROUPS)
     (tmp_path / "conftest.py").write_text(CONFTEST)
-    options = ["-q", "-n", "3", "--dist", "loadgroup", "--junit-xml", "found.xml"]
+    options = ["-q", "-n", "2", "--dist", "loadgroup", "--junit-xml", "found.xml"]
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "-p", "no:cacheprovider", "--rootdir", ".", "."],
         cwd=tmp_path,

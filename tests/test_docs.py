@@ -114,6 +114,7 @@ def test_a_picture_is_of_the_program_beside_it(name: str) -> None:
     assert subprocess.run([sys.executable, str(script), "--check"]).returncode == 0
 
 
+@pytest.mark.xdist_group("long")
 @pytest.mark.new_interpreters
 def test_the_tables_are_what_is_counted() -> None:
     script = ROOT / "docs" / "count_progress.py"

@@ -173,6 +173,10 @@ def misplaced(package: Path) -> list[str]:
     ]
 
 
+# In one process, which reads the modules once.
+pytestmark = pytest.mark.xdist_group("layers")
+
+
 def test_every_file_belongs_to_a_layer() -> None:
     layers = {layer(module) for module in modules(PACKAGE)} - {None}
     assert "errors" in layers

@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +80,17 @@ def by_folder(places: list[str]) -> dict[str, int]:
     return dict(sorted(Counter(str(Path(place).parent) for place in places).items()))
 
 
+RULES: dict[str, Callable[[Path], dict[str, int]]] = {
+    "persons": lambda package: by_folder(persons(package)),
+    "classes": lambda package: {name: len(places) for name, places in classes(package).items()},
+    "files": lambda package: {name: len(places) for name, places in files(package).items()},
+    "long files": long_files,
+}
+"""What each is against, in the form in which it may be allowed."""
+
+
 def found(package: Path) -> dict[str, Any]:
-    """All that a rule is against, in the form in which it may be allowed."""
-    return {
-        "persons": by_folder(persons(package)),
-        "classes": {name: len(places) for name, places in classes(package).items()},
-        "files": {name: len(places) for name, places in files(package).items()},
-        "long files": long_files(package),
-    }
+    return {rule: against(package) for rule, against in RULES.items()}
 
 
 def more(found: dict[str, int], allowed: dict[str, int]) -> dict[str, str]:
@@ -100,7 +103,7 @@ def more(found: dict[str, int], allowed: dict[str, int]) -> dict[str, str]:
 
 
 def check(rule: str) -> None:
-    allowed, now = json.loads(ALLOWED.read_text())[rule], found(PACKAGE)[rule]
+    allowed, now = json.loads(ALLOWED.read_text())[rule], RULES[rule](PACKAGE)
     assert more(now, allowed) == {}, f"{rule}: run `python tests/test_names.py` to see where"
     assert more(allowed, now) == {}, f"{rule}: fewer than are allowed, python tests/test_names.py"
 

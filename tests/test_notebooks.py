@@ -14,6 +14,7 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
 @pytest.mark.once
+@pytest.mark.xdist_group("long")
 def test_the_notebooks_show_what_they_have() -> None:
     script = ROOT / "docs" / "run_notebooks.py"
     ran = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)

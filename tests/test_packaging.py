@@ -101,6 +101,7 @@ def check(folder: Path, wheel: Path, mode: str, base: str | Path = sys.executabl
     assert "pip install 'pointstamp[cli]'" in refused.stderr
 
 
+@pytest.mark.xdist_group("long")
 def test_the_pure_wheel_runs_in_an_empty_environment(tmp_path):
     wheel = wheel_of(tmp_path, POINTSTAMP_COMPILED="0")
     assert wheel.name.endswith("-py3-none-any.whl")
@@ -117,6 +118,7 @@ def test_the_pure_wheel_runs_in_an_empty_environment(tmp_path):
     check(tmp_path, wheel, "interpreted: it was installed without a C compiler")
 
 
+@pytest.mark.xdist_group("long")
 @pytest.mark.skipif(build_info() != "compiled", reason="nothing is compiled here")
 def test_the_compiled_wheel_runs_compiled_in_an_empty_environment(tmp_path):
     wheel = wheel_of(tmp_path)

@@ -51,6 +51,7 @@ def test_a_link_leads_to_a_page_or_to_the_repository(target: str, source: str, t
     assert site_pages.link(target, source) == there
 
 
+@pytest.mark.xdist_group("long")
 @pytest.mark.skipif(
     not BUILDER.exists(),
     reason="what builds the site is not installed here: `make docs-setup` does that",

@@ -11,6 +11,7 @@ from pyarrow import fs
 
 from pointstamp.checkpoint import BinDelta, Checkpoint, TableDelta
 from tests.checkpoint.bucket import Bucket
+from tests.conftest import examples
 
 KEY = ("sums/Sum", "sum")
 LAST = 8
@@ -99,7 +100,7 @@ class Life:
                 told = self.sum
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=6),
     st.integers(1, 3),

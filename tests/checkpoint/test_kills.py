@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint, Durable
 from pointstamp.errors import WorkerError
+from tests.conftest import examples
 
 Epoch = Mapping[int, int]
 """What a key is to be added, at an epoch."""
@@ -144,7 +145,7 @@ def oracle(epochs: list[Epoch]) -> dict[int, list[Any]]:
     return out
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.lists(st.dictionaries(st.integers(0, 5), st.integers(-3, 3)), min_size=1, max_size=8),
     st.integers(1, 3),

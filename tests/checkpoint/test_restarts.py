@@ -295,7 +295,7 @@ PROGRAMS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 4])
 @pytest.mark.parametrize(("build", "make"), PROGRAMS)
 def test_a_restart_gives_what_was_still_to_come(
     build: Build, make: Make, workers: int, tmp_path: Path

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pointstamp.containers import decode, encode
 from pointstamp.containers.columns import APART_BYTES
 from pointstamp.containers.flat import is_flat, put_together, take_apart
+from tests.conftest import examples
 
 N = 50
 VALUES = {
@@ -35,7 +36,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_every_slice_of_every_type_comes_back(kind, data):
     nulls = np.array(data.draw(st.lists(st.booleans(), min_size=N, max_size=N)))

@@ -12,10 +12,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from tests.conftest import examples
 
 WORKERS = [1, 2, 3]
 
-quick = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(
+    max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 ids = st.one_of(st.integers(0, 12), st.sampled_from([-(2**63), 2**63 - 1, 10**12]))
 edge_lists = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=40)

@@ -23,6 +23,7 @@ from pointstamp.graph import (
     count_triangles,
     triangles,
 )
+from tests.conftest import examples
 from tests.graph.conftest import merged, run
 
 REAL = [
@@ -48,7 +49,7 @@ def brute_force(edges, k):
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5])
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edges=graphs)
 def test_every_clique_is_found_once_and_counted(k, workers, edges):
     expected = brute_force(edges, k)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.errors import ColumnError, OperatorError, PatternError, SchemaError, WorkerError
 from pointstamp.graph import count_motifs, motifs, parse_pattern
+from tests.conftest import examples
 from tests.graph.conftest import brute_force, merged, run
 
 PATTERNS = {
@@ -38,7 +39,7 @@ graphs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=24)
 
 
 @pytest.mark.parametrize("name", PATTERNS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(edges=graphs, distinct=st.booleans(), workers=st.integers(1, 3))
 def test_every_match_is_found_once_and_counted(name, distinct, workers, edges):
     text = PATTERNS[name]
@@ -52,7 +53,7 @@ def test_every_match_is_found_once_and_counted(name, distinct, workers, edges):
 vertices = st.integers(-(2**63), 2**63 - 1)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(edges=st.lists(st.tuples(vertices, vertices), max_size=8), workers=st.integers(1, 3))
 def test_vertices_may_be_any_int64(workers, edges):
     hub = 2**62
@@ -79,7 +80,7 @@ def written(present, absent):
     return "; ".join(terms + [f"!({'abcde'[s]})-[]->({'abcde'[t]})" for s, t in absent])
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     pattern=patterns(),
     edges=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=18),

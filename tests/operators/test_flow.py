@@ -16,6 +16,7 @@ from pointstamp.errors import UsageError
 from pointstamp.graph import pagerank
 from pointstamp.graph.edges import edge_columns
 from pointstamp.joins import GenericJoin, make_plan
+from tests.conftest import in_one_mode
 
 LIMIT = 100_000
 
@@ -92,7 +93,7 @@ def fast_into_slow(
     return sizes.most, sizes.taken
 
 
-@pytest.mark.parametrize("kind", ["rows", "columns", "arrays"])
+@pytest.mark.parametrize("kind", ["rows", *in_one_mode(["columns", "arrays"])])
 def test_a_fast_source_waits_for_a_slow_receiver(kind: str) -> None:
     n = 150
     with_, taken = fast_into_slow(kind, LIMIT, n)
@@ -101,7 +102,7 @@ def test_a_fast_source_waits_for_a_slow_receiver(kind: str) -> None:
     assert with_ < 2 * LIMIT < without
 
 
-@pytest.mark.parametrize("kind", ["rows", "columns"])
+@pytest.mark.parametrize("kind", in_one_mode(["rows", "columns"]))
 def test_records_that_name_their_worker_are_in_flight_like_others(kind: str) -> None:
     to_1 = ps.Exchange(to=(lambda x: 1) if kind == "rows" else pc.field("x") * 0 + 1)
     with_, taken = fast_into_slow(kind, LIMIT, 150, to_1)

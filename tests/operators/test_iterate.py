@@ -18,6 +18,7 @@ from pointstamp.operators.iterate import Round
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle, collect
+from tests.conftest import shared_out
 from tests.simulation.moments import EventProcessing, Moment
 
 NUMBERS = [1, 6, 7, 27, 40, 97]
@@ -259,7 +260,7 @@ def watched(main: Any, workers: int, seed: int) -> list[Any]:
     return results
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", shared_out(3, range(12)))
 def test_workers_agree_on_any_schedule(workers: int, seed: int) -> None:
     """Each stops in the same round, though their own records are done at different ones."""
 
@@ -286,7 +287,7 @@ def test_workers_agree_on_any_schedule(workers: int, seed: int) -> None:
     assert all(sorted(rounds) == sorted(found[0][1]) for _, rounds in found)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", shared_out(3, range(12)))
 def test_workers_agree_on_sums_that_depend_on_their_order(seed: int) -> None:
     """1e16 + 1 - 1e16 is 0 or 1 as one adds up: not the same in each run, but on all workers."""
 

@@ -18,7 +18,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
-from tests.conftest import once_from
+from tests.conftest import once_from, shared_out
 
 CARRIERS = [
     pytest.param({"workers": 1}, id="one"),
@@ -27,7 +27,7 @@ CARRIERS = [
     pytest.param({"workers": 2}, id="two processes", marks=pytest.mark.once),
     pytest.param({"workers": 4}, id="four processes", marks=pytest.mark.once),
 ]
-SEEDS = range(25)
+SEEDS = shared_out(5, range(25))
 
 
 def endless(worker: Any, scope: Any, notes: list[Any]) -> Any:

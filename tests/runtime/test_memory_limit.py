@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.errors import SpillError, UsageError, WorkerError
 from pointstamp.runtime.run_options import memory_bytes
+from tests.conftest import examples
 
 LIMIT = 20_000
 
@@ -188,7 +189,7 @@ def test_a_worker_that_does_not_read_makes_its_peer_spill_what_it_sends(tmp_path
     assert max(peak, peak_there) <= (8 << 20) + 2 * ((1 << 20) + 1000)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 20), max_size=30)), max_size=8),
     st.integers(1, 3),

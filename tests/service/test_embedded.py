@@ -24,6 +24,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from tests.conftest import examples
 from tests.service.direct import workers_of
 from tests.slowness import slowdown
 
@@ -508,7 +509,7 @@ def test_an_epoch_may_go_round_a_loop(workers):
             assert sorted(found["n"].to_pylist()) == list(range(51))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.integers(1, 3), st.booleans()), min_size=1, max_size=8

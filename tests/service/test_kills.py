@@ -151,7 +151,7 @@ def planned_restarts(seed: int, n_kills: int, workers: tuple[int, ...]) -> list[
     return [*lives, Life(n_kills, "", 2)]
 
 
-RESTARTS = planned_restarts(5, 7, (2, 3))
+RESTARTS = planned_restarts(5, 4, (2, 3))
 
 
 def test_a_service_whose_workers_are_killed_goes_on_and_loses_nothing(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.errors import UsageError
 from pointstamp.progress.subgraph import Subgraph
+from tests.conftest import examples, shared_out
 from tests.simulation.outside import told_of_all
 from tests.simulation.plans import random_plan
 from tests.simulation.random_dataflows import (
@@ -66,7 +67,7 @@ def in_both_modes(plan: Any, workers: int) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize("first", shared_out(20, range(0, 60, 20)))
 def test_on_demand_random_dataflows_send_no_more(first: int) -> None:
     saved = 0
     for seed in range(first, first + 20):
@@ -77,7 +78,7 @@ def test_on_demand_random_dataflows_send_no_more(first: int) -> None:
     assert saved > 0
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
 @given(st.randoms(), st.integers(2, 4))
 def test_on_demand_no_dataflow_sends_much_more(rng: Any, workers: int) -> None:
     """What is held back changes when workers act, and so now and then what they have to say."""

@@ -551,9 +551,10 @@ def test_a_worker_that_dies_each_time_is_named(classic: Program, tmp_path: Path)
 
 
 def test_a_task_that_spark_runs_twice_gives_its_records_once(
-    ready: Program, tmp_path: Path
+    classic: Program, tmp_path: Path
 ) -> None:
-    numbers, attempts, was_repeated = ready.call(repeat_a_slow_task, str(tmp_path))
+    classic.call(install_on_executors)
+    numbers, attempts, was_repeated = classic.call(repeat_a_slow_task, str(tmp_path))
     assert was_repeated
     assert numbers == list(range(1000))
     assert attempts == dict.fromkeys(range(SLOTS), 1)  # workers are not

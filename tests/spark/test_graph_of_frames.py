@@ -38,10 +38,10 @@ def rows_of(seed, n=14, m=40):
     return vertices, edges
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def graphs(spark, request):
-    """A graph of DataFrames, on one or two workers, and the same of tables."""
-    vertices, edges = rows_of(request.param)
+@pytest.fixture(scope="module")
+def graphs(spark):
+    """A graph of DataFrames, on two workers, and the same of tables."""
+    vertices, edges = rows_of(2)
     frames = spark.createDataFrame(vertices, VERTICES), spark.createDataFrame(edges, EDGES)
     tables = [
         pa.table({c: [row[i] for row in rows] for i, c in enumerate(frame.columns)})
@@ -49,7 +49,7 @@ def graphs(spark, request):
     ]
     for name, frame in zip(("graph_vertices", "graph_edges"), frames, strict=True):
         frame.createOrReplaceTempView(name)
-    return pointstamp.spark.graph(*frames, workers=request.param), Graph(*tables)
+    return pointstamp.spark.graph(*frames, workers=2), Graph(*tables)
 
 
 def plain(value):

@@ -15,7 +15,7 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("own spark")]
 
 PROGRAM = Path(__file__).resolve().parent.parent.parent / "examples" / "pipeline" / "run.py"
-N_FILES = 4
+N_FILES = 3
 
 
 # What else may be written in a pipeline; nothing reads it, so that Spark only has to understand it.

@@ -1,5 +1,7 @@
 """What a checker of types says of what runs a program: `main` gets a worker and the arguments."""
 
+# pyright: reportUnnecessaryTypeIgnoreComment=error
+
 from __future__ import annotations
 
 from typing import assert_type

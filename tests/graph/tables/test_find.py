@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from pointstamp.errors import ColumnError, PatternError, SchemaError, UsageError
 from pointstamp.graph import Graph
 from pointstamp.graph.tables import element_search
+from tests.conftest import examples
 from tests.graph.tables.graphs_of_text import graphs_of, tables
 
-quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 
 TERM = re.compile(r"(!?)\((\w*)\)(<?)-\[(\w*)\]-(>?)\((\w*)\)|\((\w+)\)")
 

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 
 from pointstamp.errors import ColumnError, UsageError
 from pointstamp.graph import Graph
+from tests.conftest import examples
 from tests.graph.tables.graphs_of_text import directed, graphs_of, tables
 
-quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def multigraph(vertices, edges, allowed=lambda row: True):

@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 
 from pointstamp.errors import ColumnError, GraphError, SchemaError, UsageError
 from pointstamp.graph import Graph
+from tests.conftest import examples
 from tests.graph.tables.graphs_of_text import directed, graphs_of, same, tables, undirected
 
-quick = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def partition_of(values):

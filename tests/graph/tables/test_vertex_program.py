@@ -12,9 +12,10 @@ from pointstamp.graph import Graph
 from pointstamp.graph.tables.local_run import LocalRun
 from pointstamp.graph.tables.messages import PregelProgram
 from pointstamp.graph.tables.vertex_program import ProgramFlow
+from tests.conftest import examples
 from tests.graph.tables.graphs_of_text import tables
 
-quick = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def amounts(batch):
