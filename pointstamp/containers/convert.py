@@ -13,6 +13,7 @@ other as the buffers that they are.
 from __future__ import annotations
 
 from collections.abc import ItemsView, Sequence
+from functools import cache
 from operator import index
 from typing import Any, Protocol
 
@@ -52,10 +53,17 @@ def arrow_array(column: npt.NDArray[Any]) -> Any:
     # Bools are bits in Arrow, no time is a null there, and the rest is not of fixed width.
     is_plain = column.dtype.kind in "iuf" and column.dtype.isnative
     if is_plain and column.flags.c_contiguous and column.flags.aligned:
-        kind = pa.from_numpy_dtype(column.dtype)
         data: Any = column  # whose buffer the stubs do not see
+        kind = _arrow_type(column.dtype)
         return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(data)])
     return pa.array(column)
+
+
+@cache
+def _arrow_type(dtype: np.dtype[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.from_numpy_dtype(dtype)
 
 
 _FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}

@@ -22,6 +22,7 @@ from pointstamp.errors import ContainerError
 _kinds: dict[type, Kind[Any]] = {}
 _names: dict[str, Kind[Any]] = {}
 _sized: set[type] = set()
+_ARRAYS = ArraysKind()
 
 
 def kind_of(batch: Any) -> Kind[Any]:
@@ -35,7 +36,11 @@ def kind_of(batch: Any) -> Kind[Any]:
     >>> kind_of([1, 2]).length([1, 2])
     2
     """
-    return _kinds.get(type(batch)) or _find(batch)
+    form = type(batch)
+    if form is Arrays:  # asked a dozen times for each batch
+        return _ARRAYS
+    kind = _kinds.get(form)
+    return _find(batch) if kind is None else kind
 
 
 def is_container(data: Any) -> bool:
@@ -58,7 +63,9 @@ def n_records(batch: Any) -> int:
     """
     # Of these the kind says it, too, at many times the cost of the answer.
     form = type(batch)
-    return len(batch) if form in _sized else kind_of(batch).length(batch)
+    if form is Arrays or form is list or form in _sized:
+        return len(batch)
+    return kind_of(batch).length(batch)
 
 
 def batch_schema(kind: Kind[Any], batch: Any) -> Any:
@@ -195,4 +202,4 @@ def _advice(batch: Any) -> str:
 
 
 register(list, RowsKind(), is_sized=True)
-register(Arrays, ArraysKind(), is_sized=True)
+register(Arrays, _ARRAYS, is_sized=True)

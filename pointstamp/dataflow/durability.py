@@ -236,3 +236,10 @@ def epochs_of(timestamp: Timestamp, refinements: list[Any], dataflow: str) -> Ep
             "which are times of Int"
         )
     return Epochs(refinements)
+
+
+def unique_name(name: str, known: list[str]) -> str:
+    """The name of a durable dataflow, with a number if there is one of that name already."""
+    own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
+    number = sum(other.partition("#")[0] == own for other in known)
+    return own if not number else f"{own}#{number + 1}"

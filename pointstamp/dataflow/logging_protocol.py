@@ -73,10 +73,10 @@ class Logger(Protocol):
     # While it runs.
 
     def now(self) -> int:
-        """The moment, in the log's unit: nanoseconds, or the ticks of a simulation."""
+        """The clock as the log reads it, for `visited`."""
 
     def visited(self, scope: int, began: int) -> None:
-        """The worker has visited a dataflow, by the number of its scope."""
+        """A dataflow was visited, by the number of its scope, since `now` gave `began`."""
 
     def progress_sent(self, scope: int, n_updates: int) -> None:
         """Every peer was sent updates of the counts of a scope."""

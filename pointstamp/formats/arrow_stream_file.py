@@ -47,27 +47,6 @@ def batch_of(schema: Any, columns: Sequence[Any]) -> Any:
     return pa.RecordBatch.from_arrays([_arrow(column) for column in columns], schema=schema)
 
 
-def texts_of(integers: npt.NDArray[np.int64], others: Sequence[tuple[int, Any]]) -> Any:
-    """The texts of n objects, of which most are integers, as a column for `batch_of`.
-
-    Parameters
-    ----------
-    integers : int64[n]
-        Those of the others may be any.
-    others : sequence of (place, object)
-        In order.
-
-    >>> texts_of(np.array([7, 0, -3]), [(1, (0, 2))])
-    ['7', '(0, 2)', '-3']
-    """
-    if not others:
-        return arrow_array(integers).cast(pa.string())  # in one go
-    texts = list(map(str, integers.tolist()))
-    for place, other in others:
-        texts[place] = str(other)
-    return texts
-
-
 def texts_side_by_side(ends: npt.NDArray[np.int32], characters: npt.NDArray[np.uint8]) -> Any:
     """Texts that are written already, as a column for `batch_of`, which shares their memory.
 

@@ -52,7 +52,12 @@ def ticks() -> int:
     return now_ns()
 
 
-def _moment() -> tuple[int, int]:
+def is_counter() -> bool:
+    """Whether a tick is one of the processor's counter; otherwise it is a nanosecond."""
+    return bool(_COUNTS)
+
+
+def look_at_both() -> tuple[int, int]:
     """One moment in nanoseconds and in ticks: the looks with the least between them."""
     found = []
     for _ in range(N_ATTEMPTS):
@@ -72,7 +77,7 @@ class TickLength:
     __slots__ = ("_began", "_ns")
 
     def __init__(self) -> None:
-        self._began = _moment()
+        self._began = look_at_both()
         self._ns = 0.0 if _COUNTS else 1.0
         """Of one tick; 0 as long as it is not known well."""
 
@@ -86,7 +91,7 @@ class TickLength:
         """
         if self._ns:
             return int(n_ticks * self._ns)
-        (began_ns, began), (ns, at) = self._began, _moment()
+        (began_ns, began), (ns, at) = self._began, look_at_both()
         length = (ns - began_ns) / (at - began)
         if ns - began_ns > LONG_ENOUGH_NS:
             self._ns = length

@@ -1,10 +1,11 @@
-# cython: boundscheck=False, wraparound=False, initializedcheck=False
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Where events wait until there are enough for a batch.
 
 The numbers of an event are put into an array that is there already, so that recording one makes
-no objects and takes some nanoseconds, compiled. So are times that are integers; other times, and
-texts, are kept as the objects that they are. All become columns when the batch is made, in which
-times are texts: that is most of what an event costs, so compiled the digits are written here.
+no objects and takes some nanoseconds, compiled. So are times that are integers or pairs of them;
+other times, and texts, are kept as the objects that they are. All become columns when the batch is
+made, in which times are texts: that is most of what an event costs, so compiled the digits are
+written here.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from pointstamp.formats.arrow_stream_file import (
     Column,
     batch_of,
     schema_of,
-    texts_of,
     texts_side_by_side,
 )
+from pointstamp.observability.clock import LogClock
 from pointstamp.observability.event_types import MOMENTS, EventType
+from pointstamp.progress.change_batch import as_number
 
 CAPACITY = 4096
 """Events in a full buffer."""
@@ -39,7 +41,15 @@ _MOST = 6
 _LONGEST = 20
 """Characters of a text of 64 bits."""
 
-_ZERO, _MINUS = 48, 45  # characters
+_LONGEST_PAIR = 2 * _LONGEST + 4
+
+_NO_PAIR = -(2**62)
+"""In place of the first of a pair: the time is an integer."""
+
+_BEYOND = 2**61
+"""What `as_number` makes of integers that are no numbers here."""
+
+_ZERO, _MINUS, _OPEN, _CLOSE, _COMMA, _SPACE = b"0-(), "
 
 _CODES = {"int64": "q", "int32": "i", "bool": "?", "float64": "d"}
 _INTEGER, _FLOAT = Struct("=q"), Struct("=d")
@@ -50,27 +60,30 @@ class Buffer:
 
     Parameters
     ----------
-    offset : int
-        What is added to moments, to make them those of all workers.
+    clock : LogClock
+        What was read from it are the moments of events, as they are given.
     on_full : callable
         Called with the buffer when it is full; must `take`.
 
     >>> from pointstamp.observability.event_types import CAPABILITIES, TEXTS
-    >>> buffer = Buffer(TEXTS, 100, lambda buffer: None)
-    >>> buffer.add_with(("begun",), 7)
+    >>> clock = LogClock(iter([7, 8]).__next__)
+    >>> buffer = Buffer(TEXTS, clock, lambda buffer: None)
+    >>> buffer.add_with(("begun",), clock.now())
     >>> buffer.take().to_pylist()
-    [{'at': 107, 'text': 'begun'}]
-    >>> buffer = Buffer(CAPABILITIES, 100, lambda buffer: None)
-    >>> buffer.add_at((2, 0), 8, 5, 0, -1, 0, 0)
+    [{'at': 7, 'text': 'begun'}]
+    >>> buffer = Buffer(CAPABILITIES, clock, lambda buffer: None)
+    >>> buffer.add_at((2, 0), clock.now(), 5, 0, -1, 0, 0)
     >>> buffer.take().to_pylist()
-    [{'at': 108, 'operator': 5, 'output': 0, 'change': -1, 'time': '(2, 0)'}]
+    [{'at': 8, 'operator': 5, 'output': 0, 'change': -1, 'time': '(2, 0)'}]
     """
 
     __slots__ = (
+        "_clock",
+        "_dtypes",
+        "_has_pairs",
         "_is_busy",
         "_is_compiled",
         "_numbers",
-        "_offset",
         "_on_full",
         "_other_times",
         "_owner",
@@ -83,10 +96,10 @@ class Buffer:
         "of",
     )
 
-    def __init__(self, of: EventType, offset: int, on_full: Callable[[Buffer], None]) -> None:
+    def __init__(self, of: EventType, clock: LogClock, on_full: Callable[[Buffer], None]) -> None:
         self.of = of
         self.n = 0
-        self._offset = offset
+        self._clock = clock
         self._on_full = on_full
         self._width = len(of.numbers)
         self._is_compiled = build_info() == "compiled"
@@ -96,12 +109,19 @@ class Buffer:
         # Each event is written with `_MOST` numbers, whatever its type: those that it does not
         # have are where the next one comes, or behind the last.
         self._numbers: Any = array("q", bytes(8 * (CAPACITY * self._width + _MOST)))
-        self._times: Any = array("q", bytes(8 * CAPACITY if of.has_time else 8))
+        self._times: Any = array("q", bytes(16 * CAPACITY if of.has_time else 16))
+        """Two numbers each: a pair, or `_NO_PAIR` and the integer."""
+        self._has_pairs = False
         self._other_times: list[tuple[int, Any]] = []
-        """Those that are no integers of 64 bits, with the numbers of their events."""
+        """Those that are neither, with the numbers of their events."""
         self._texts_of: list[tuple[Any, ...]] = []
         self._row = Struct("=" + "".join(_CODES[kind] for kind in of.numbers.values()))
         self._schema = schema_of(of.columns)
+        moments = ("at",) if of.is_own else MOMENTS
+        self._dtypes = [
+            None if name in moments else np.dtype(kind) for name, kind in of.numbers.items()
+        ]
+        """Of the columns of numbers; None of moments."""
 
     @property
     def schema(self) -> Any:
@@ -111,8 +131,7 @@ class Buffer:
     @property
     def last(self) -> int:
         """The moment of the last event."""
-        at: int = self._numbers[(self.n - 1) * self._width]
-        return at + self._offset
+        return self._clock.moment_of(self._numbers[(self.n - 1) * self._width])
 
     def add(self, at: int, a: int, b: int, c: int, d: int, e: int) -> None:
         """An event that has only numbers, in the order of the columns; what it has not, is 0."""
@@ -131,17 +150,33 @@ class Buffer:
     def add_at(self, time: Any, at: int, a: int, b: int, c: int, d: int, e: int) -> None:
         """The same, of one that has a time of a dataflow, too."""
         if type(time) is int:
-            try:
-                self._times[self.n] = time
-            except OverflowError:
-                self._add_other(time)
-        else:
-            self._add_other(time)
+            inner = as_number(time)
+            if inner < _BEYOND:
+                self.add_number(inner, at, a, b, c, d, e)
+                return
+        elif type(time) is tuple and len(time) == 2:
+            first, second = time
+            if type(first) is int and type(second) is int:
+                outer, inner = as_number(first), as_number(second)
+                if outer < _BEYOND and inner < _BEYOND:
+                    self.add_pair(outer, inner, at, a, b, c, d, e)
+                    return
+        self._add_other(time)
         self.add(at, a, b, c, d, e)
 
     def add_number(self, time: int, at: int, a: int, b: int, c: int, d: int, e: int) -> None:
         """The same, where the time is known to be an integer of 64 bits."""
-        self._times[self.n] = time
+        self._times[2 * self.n] = _NO_PAIR
+        self._times[2 * self.n + 1] = time
+        self.add(at, a, b, c, d, e)
+
+    def add_pair(
+        self, outer: int, inner: int, at: int, a: int, b: int, c: int, d: int, e: int
+    ) -> None:
+        """The same, where it is a pair of integers, and the first less than 2**61 off zero."""
+        self._times[2 * self.n] = outer
+        self._times[2 * self.n + 1] = inner
+        self._has_pairs = True
         self.add(at, a, b, c, d, e)
 
     def is_open(self) -> bool:
@@ -183,6 +218,7 @@ class Buffer:
     def _forget(self) -> None:
         self._texts_of.clear()
         self._other_times.clear()
+        self._has_pairs = False
         self.n = 0
 
     def take(self) -> Any:
@@ -196,10 +232,7 @@ class Buffer:
     def _taken(self) -> Any:
         n, width = self.n, self._width
         rows = np.asarray(self._numbers)[: n * width].reshape(n, width)
-        columns: list[Column] = [
-            self._column(name, kind, rows[:, column])
-            for column, (name, kind) in enumerate(self.of.numbers.items())
-        ]
+        columns: list[Column] = list(map(self._column, self._dtypes, rows.T))
         if self.of.has_time:
             batch = batch_of(self._schema, [*columns, self._texts_of_times()])
         else:
@@ -211,53 +244,82 @@ class Buffer:
     def _texts_of_times(self) -> Any:
         n = self.n
         if self._other_times or not self._is_compiled:
-            return texts_of(np.asarray(self._times)[:n], self._other_times)
+            return self._texts_of_any()
         ends = np.zeros(n + 1, np.int32)
-        characters = np.empty(n * _LONGEST, np.uint8)
+        longest = _LONGEST_PAIR if self._has_pairs else _LONGEST
+        characters = np.empty(n * longest, np.uint8)
         if n:
-            _write_digits(self._times, ends, characters)
+            _write_times(self._times, ends, characters)
         return texts_side_by_side(ends, characters)
 
-    def _column(self, name: str, kind: str, values: npt.NDArray[np.int64]) -> Any:
+    def _texts_of_any(self) -> list[str]:
+        times = np.asarray(self._times)[: 2 * self.n].reshape(-1, 2).tolist()
+        texts = [
+            str(inner) if outer == _NO_PAIR else f"({outer}, {inner})" for outer, inner in times
+        ]
+        for place, other in self._other_times:
+            texts[place] = str(other)
+        return texts
+
+    def _column(self, dtype: np.dtype[Any] | None, values: npt.NDArray[np.int64]) -> Any:
         # Copies, of what is about to be overwritten.
-        if kind == "float64":
-            return values.copy().view(np.float64)
-        return values + self._offset if name in MOMENTS else values.astype(kind)
+        if dtype is None:
+            return self._clock.moments(values)
+        return values.copy().view(dtype) if dtype.kind == "f" else values.astype(dtype)
 
 
-def _write_digits(numbers: Any, ends: Any, characters: Any) -> None:
-    """Write the texts of numbers one after the other.
+def _write_times(times: Any, ends: Any, characters: Any) -> None:
+    """Write the texts of times one after the other.
 
-    `numbers : int64[>= n]` · `ends : int32[n + 1]`, of which the first is 0 ·
-    `characters : uint8[n * 20]`
+    `times : int64[>= 2 * n]`, as in `Buffer` · `ends : int32[n + 1]`, of which the first is 0 ·
+    `characters : uint8[n * 20]`, or `[n * 44]` where there are pairs
     """
     begin = at = 0
+    outer = inner = tens = 0
     for place in range(len(ends) - 1):
-        number = numbers[place]
-        if place and number == numbers[place - 1]:  # as often: an operator moves all of a time
-            length = at - begin
-            begin = at
-            at += length
-            for i in range(begin, at):
-                characters[i] = characters[i - length]
-        else:
-            begin = at
-            rest = number
-            if number < 0:
-                characters[at] = _MINUS
+        was_outer, was_inner, was_tens, was_begin = outer, inner, tens, begin
+        outer = times[2 * place]
+        inner = times[2 * place + 1]
+        is_pair = outer != _NO_PAIR
+        tens = inner // 10
+        begin = at
+        if place and inner >= 0 and was_inner >= 0 and tens == was_tens and outer == was_outer:
+            # As often: it is the text before this one, but for the last digit.
+            for i in range(was_begin, begin - 1 - is_pair):
+                characters[at] = characters[i]
                 at += 1
-                rest = -(number + 1)
-                rest += 1  # of the least of 64 bits there is no other sign
-            left = rest
+            characters[at] = _ZERO + (inner - 10 * tens)
             at += 1
-            while left > 9:
-                left //= 10
+        else:
+            if is_pair:
+                characters[at] = _OPEN
                 at += 1
-            for i in range(at - 1, begin - 1, -1):
-                if i == begin and number < 0:
-                    break
-                characters[i] = _ZERO + rest % 10
-                rest //= 10
+            for is_inner in range(0 if is_pair else 1, 2):
+                number = inner if is_inner else outer
+                rest = number
+                if number < 0:
+                    characters[at] = _MINUS
+                    at += 1
+                    rest = -(number + 1)
+                    rest += 1  # of the least of 64 bits there is no other sign
+                left = rest
+                at += 1
+                while left > 9:
+                    left //= 10
+                    at += 1
+                i = at
+                while rest > 9:
+                    i -= 1
+                    characters[i] = _ZERO + rest % 10
+                    rest //= 10
+                characters[i - 1] = _ZERO + rest
+                if is_pair and not is_inner:
+                    characters[at] = _COMMA
+                    characters[at + 1] = _SPACE
+                    at += 2
+        if is_pair:
+            characters[at] = _CLOSE
+            at += 1
         ends[place + 1] = at
 
 

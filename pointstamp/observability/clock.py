@@ -1,14 +1,25 @@
+# cython: boundscheck=False, initializedcheck=False, cdivision=True
 """What the moments of a log are: nanoseconds, or in a simulation the numbers of the events.
 
-An event takes a look or two at the clock, which is most of what it costs.
+An event takes a look or two at the clock, which would be most of what it costs. So what is kept is
+the reading, which where one can is that of the processor's counter (`metrics/tick_clock.py`), and
+readings become moments a batch at a time. For that both clocks are looked at, the counter and the
+system's; the moment of a reading lies between those of the looks before and after it, as far as the
+reading does. So moments of several workers of a machine compare as those of the system's clock do,
+however long the workers run.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from time import time_ns
+from typing import Any
 
-from pointstamp.metrics.tick_clock import now_ns
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.metrics.tick_clock import is_counter, look_at_both, now_ns, ticks
 
 
 class LogClock:
@@ -17,32 +28,82 @@ class LogClock:
     Parameters
     ----------
     ticks : callable, optional
-        Gives the moment, in place of the clock of this machine.
+        Gives the reading, which is the moment, too, in place of the clocks of this machine.
 
     >>> from itertools import count
     >>> clock = LogClock(count(7).__next__)
-    >>> clock.now(), clock.now(), clock.unit, clock.offset
-    (7, 8, 'ticks', 0)
+    >>> clock.now(), clock.now(), clock.unit, clock.moment()
+    (7, 8, 'ticks', 9)
     """
 
-    __slots__ = ("_ticks", "last", "offset", "unit")
+    __slots__ = ("_is_counter", "_ns", "_offset", "_readings", "_ticks", "last", "unit")
 
     def __init__(self, ticks: Callable[[], int] | None = None) -> None:
         self._ticks = ticks
         self.last = 0
-        """The latest moment that was given."""
+        """The latest reading that was given."""
         self.unit = "ns" if ticks is None else "ticks"
-        self.offset = time_ns() - self.now() if ticks is None else 0
+        self._is_counter = ticks is None and is_counter()
+        self._offset = time_ns() - now_ns() if ticks is None else 0
         """What makes its moments comparable with those of other workers."""
+        self._readings: list[int] = []
+        """When both clocks were looked at, by the counter."""
+        self._ns: list[int] = []
+        """And by the system's clock."""
+        if self._is_counter:
+            self._look()
 
     def now(self) -> int:
-        """The moment."""
-        self.last = now_ns() if self._ticks is None else self._ticks()
+        """The reading."""
+        self.last = ticks() if self._ticks is None else self._ticks()
         return self.last
 
     def recent(self) -> int:
-        """The moment, for what follows at once on something that has looked at the clock.
+        """The reading, for what follows at once on something that has looked at the clock.
 
-        That of the last look, which saves another; where the moments are numbers, the next one.
+        That of the last look, which saves another; where readings are numbers, the next one.
         """
         return self.last if self._ticks is None else self.now()
+
+    def moment(self) -> int:
+        """The moment: in nanoseconds since 1970, or the number."""
+        return self.moment_of(self.now())
+
+    def moment_of(self, reading: int) -> int:
+        """The moment of one reading."""
+        return int(self.moments(np.array([reading], np.int64))[0])
+
+    def moments(self, readings: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The moments of readings, both [n], in a new array; of the same always the same."""
+        if not self._is_counter:
+            return readings + self._offset
+        while len(self._readings) < 2 or self._readings[-1] < self.last:
+            self._look()
+        found = np.empty(len(readings), np.int64)
+        self._fill(readings, found)
+        return found
+
+    def forget(self) -> None:
+        """No moment is asked for any more of what was read before the last two looks."""
+        del self._readings[:-2]
+        del self._ns[:-2]
+
+    def _look(self) -> None:
+        ns, reading = look_at_both()
+        self._readings.append(reading)
+        self._ns.append(ns)
+
+    def _fill(self, readings: Any, found: Any) -> None:
+        """Write the moments of `readings : int64[n]` to `found : int64[n]`."""
+        begin = end = base = 0
+        ns_of_one = 0.0
+        for place in range(len(readings)):
+            reading = readings[place]
+            if reading < begin or reading >= end:  # mostly it is between the same two looks
+                first = bisect_right(self._readings, reading) - 1
+                first = max(0, min(first, len(self._readings) - 2))
+                begin, end = self._readings[first], self._readings[first + 1]
+                base = self._ns[first] + self._offset
+                ns_of_one = (self._ns[first + 1] - self._ns[first]) / (end - begin)
+            passed = int((reading - begin) * ns_of_one)
+            found[place] = base + passed

@@ -8,20 +8,29 @@ from pointstamp.progress.change_batch cimport ChangeBatch
 from pointstamp.progress.operate cimport CountObserver, ProgressReport
 
 
+cdef int _PAIRS
+
+
 cdef class LoggedOperator(MeteredOperator):
     cdef readonly Py_ssize_t number
     cdef LogClock _clock
     cdef Buffer _schedules
     cdef Buffer _frontiers
 
-    @cython.locals(
-        port=Py_ssize_t,
-        batch=ChangeBatch,
-        n_changes=Py_ssize_t,
-        place=Py_ssize_t,
-        at="long long",
-    )
+    @cython.locals(port=Py_ssize_t, batch=ChangeBatch)
     cpdef push_external_progress(self, object changes)
+    @cython.final
+    @cython.locals(
+        at="long long",
+        number=Py_ssize_t,
+        n=Py_ssize_t,
+        place=Py_ssize_t,
+        first=Py_ssize_t,
+        outer="long long",
+        inner="long long",
+        change="long long",
+    )
+    cdef _record(self, Py_ssize_t port, ChangeBatch batch)
     @cython.locals(began="long long")
     cpdef ProgressReport pull_internal_progress(self)
 
@@ -45,12 +54,11 @@ cdef class LoggedCounts(CountObserver):
     cdef object _operators
     cdef LogClock _clock
     cdef Buffer _buffer
-    cdef long long[::1] _number_of
-    cdef long long[::1] _port_of
-    cdef long long[::1] _is_input
+    cdef long long[::1] _places
 
     cpdef lay_out(self, object ports)
     cpdef changed(self, Py_ssize_t location, object time, long long change)
+    @cython.locals(at="long long", number="long long", port="long long", is_input="long long")
     cpdef changed_number(
         self,
         Py_ssize_t location,

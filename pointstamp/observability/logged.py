@@ -20,10 +20,12 @@ from pointstamp.metrics.metering import MeteredCapabilities, MeteredOperator, Me
 from pointstamp.observability.buffer import Buffer
 from pointstamp.observability.clock import LogClock
 from pointstamp.observability.event_types import NONE
-from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.change_batch import PAIRS, ChangeBatch
 from pointstamp.progress.operate import Changes, CountObserver, Operate, ProgressReport
 
 _NO_LOCATIONS = array("q", [0])
+
+_PAIRS = PAIRS  # compiled, a number of C
 
 
 class LoggedOperator(MeteredOperator):
@@ -43,13 +45,26 @@ class LoggedOperator(MeteredOperator):
     def push_external_progress(self, changes: Changes) -> None:
         """As `Operator`."""
         for port, batch in enumerate(changes):
-            n_changes = batch.gather()
-            if n_changes:
-                at = self._clock.recent()
-                for place in range(n_changes):
-                    time, change = batch.items[place], batch.changes[place]
-                    self._frontiers.add_at(time, at, self.number, port, change, 0, 0)
+            if not batch.is_empty():
+                self._record(port, batch)
         MeteredOperator.push_external_progress(self, changes)
+
+    def _record(self, port: int, batch: ChangeBatch) -> None:
+        """Record the changes of a frontier, which stay in their batch."""
+        at, number = self._clock.recent(), self.number
+        n = batch.n_numbers()
+        for place in range(n):
+            first = 3 * place
+            outer, inner = batch.entries[first], batch.entries[first + 1]
+            change = batch.entries[first + 2]
+            if batch.kind == _PAIRS:
+                self._frontiers.add_pair(outer, inner, at, number, port, change, 0, 0)
+            else:
+                self._frontiers.add_number(inner, at, number, port, change, 0, 0)
+        if n < 0:
+            for place in range(batch.gather()):
+                time = batch.items[place]
+                self._frontiers.add_at(time, at, number, port, batch.changes[place], 0, 0)
 
     def pull_internal_progress(self) -> ProgressReport:
         """As `Operator`; what fails was active, too."""
@@ -134,10 +149,8 @@ class LoggedCounts(CountObserver):
     __slots__ = (
         "_buffer",
         "_clock",
-        "_is_input",
-        "_number_of",
         "_operators",
-        "_port_of",
+        "_places",
         "_scope",
         "_within",
     )
@@ -155,23 +168,17 @@ class LoggedCounts(CountObserver):
         self._operators = operators
         self._clock = clock
         self._buffer = buffer
-        # Per location: the number of the operator, the port, and whether it is an input.
-        self._number_of: Any = _NO_LOCATIONS
-        self._port_of: Any = _NO_LOCATIONS
-        self._is_input: Any = _NO_LOCATIONS
+        self._places: Any = _NO_LOCATIONS
+        """Per location: the number of the operator, the port, and whether it is an input."""
 
     def lay_out(self, ports: Sequence[tuple[int, int, bool]]) -> None:
         """See `CountObserver`."""
+        places = array("q")
+        for node, port, is_input in ports:
+            number = self._operators.get((self._scope, node), NONE) if node else self._within
+            places.extend((number, port, is_input))
         if ports:
-            self._number_of = array(
-                "q",
-                [
-                    self._operators.get((self._scope, node), NONE) if node else self._within
-                    for node, _, _ in ports
-                ],
-            )
-            self._port_of = array("q", [port for _, port, _ in ports])
-            self._is_input = array("q", [is_input for _, _, is_input in ports])
+            self._places = places
 
     def changed(self, location: int, time: Any, change: int) -> None:
         """See `CountObserver`."""
@@ -179,9 +186,9 @@ class LoggedCounts(CountObserver):
             time,
             self._clock.recent(),
             self._within,
-            self._number_of[location],
-            self._port_of[location],
-            self._is_input[location],
+            self._places[3 * location],
+            self._places[3 * location + 1],
+            self._places[3 * location + 2],
             change,
         )
 
@@ -189,18 +196,14 @@ class LoggedCounts(CountObserver):
         self, location: int, outer: int, inner: int, is_pair: bool, change: int
     ) -> None:
         """See `CountObserver`."""
+        at = self._clock.recent()
+        number = self._places[3 * location]
+        port = self._places[3 * location + 1]
+        is_input = self._places[3 * location + 2]
         if is_pair:
-            self.changed(location, (outer, inner), change)
-            return
-        self._buffer.add_number(
-            inner,
-            self._clock.recent(),
-            self._within,
-            self._number_of[location],
-            self._port_of[location],
-            self._is_input[location],
-            change,
-        )
+            self._buffer.add_pair(outer, inner, at, self._within, number, port, is_input, change)
+        else:
+            self._buffer.add_number(inner, at, self._within, number, port, is_input, change)
 
 
 class LoggedChannel:

@@ -23,6 +23,7 @@ from pointstamp.communication.communicator import Channel
 from pointstamp.dataflow.step_observer import StepObserver
 from pointstamp.errors import UsageError
 from pointstamp.formats.arrow_stream_file import StreamFile
+from pointstamp.metrics.tick_clock import TICK
 from pointstamp.observability.buffer import Buffer
 from pointstamp.observability.clock import LogClock
 from pointstamp.observability.event_types import EVENTS, NONE, VERSION, EventType
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.operator import Operator
     from pointstamp.operators.scope import Scope
     from pointstamp.operators.stream import Stream
+
+_NONE = NONE  # compiled, a number of C
 
 WRITE_EVERY_S = 0.5
 """How long what happened may be missing in the files, at most, unless a step takes longer."""
@@ -68,7 +71,7 @@ class WorkerLog(StepObserver):
         self._peers = peers
         self._folder = folder
         self._files: dict[str, StreamFile] = {}
-        self._buffers = {name: Buffer(of, clock.offset, self._full) for name, of in types.items()}
+        self._buffers = {name: Buffer(of, clock, self._full) for name, of in types.items()}
         self._schedules = self._buffers["schedules"]
         self._messages = self._buffers["messages"]
         self._progress = self._buffers["progress"]
@@ -78,12 +81,14 @@ class WorkerLog(StepObserver):
         self._kept: dict[str, list[Any]] = {name: [] for name, of in types.items() if of.is_kept}
         self._lost: list[tuple[int, int, Any]] = []
         self._is_timed = clock.unit == "ns"
+        self._every_s = 0.0
         self._every = 0
+        """The same, as the clock is read."""
         self._last = self._seen = self._clock.now()
         self._n_operators = 0
         self._n_channels = 0
-        self._scopes: dict[int, int] = {}
-        """By the number of a scope: that of the operator that it is."""
+        self._scopes: list[int] = []
+        """By the number of a scope: that of the operator that it is; or `NONE`."""
         self._operators: dict[tuple[int, int], int] = {}
         """By scope and node."""
         self._addresses: list[tuple[int, str]] = []
@@ -97,6 +102,7 @@ class WorkerLog(StepObserver):
 
     def begin_scope(self, number: int, parent: int | None, node: int, name: str) -> None:
         """See `Logger`."""
+        self._scopes.extend([NONE] * (number + 1 - len(self._scopes)))
         if parent is None:
             self._scopes[number] = self._register("dataflow", NONE, number, name)
         else:
@@ -182,10 +188,10 @@ class WorkerLog(StepObserver):
                 f"{', '.join(self._buffers)}"
             )
         stream, source = log_source(scope, what, name)
-        self._empty(self._buffers[what], self._moment())  # to those that listen already
+        self._empty(self._buffers[what], self._clock.moment())  # to those that listen already
         for batch in self._kept.get(what, ()):
             source.put(batch)
-        source.put(None, self._moment())
+        source.put(None, self._clock.moment())
         self._sources[what].append(source)
         # The dataflow may end before there is nothing more to record.
         scope.environment.closers.callback(self._leave, what, source)
@@ -227,8 +233,8 @@ class WorkerLog(StepObserver):
 
     def progress_sent(self, scope: int, n_updates: int) -> None:
         """See `Logger`."""
-        number = self._scopes.get(scope)
-        if number is not None:
+        number = self._number_within(scope)
+        if number != _NONE:
             at = self._clock.now()
             for peer in range(self._peers):
                 if peer != self._index:
@@ -236,15 +242,18 @@ class WorkerLog(StepObserver):
 
     def progress_received(self, scope: int, sender: int, n_updates: int) -> None:
         """See `Logger`."""
-        number = self._scopes.get(scope)
-        if number is not None:
+        number = self._number_within(scope)
+        if number != _NONE:
             self._progress.add(self._clock.now(), number, n_updates, sender, self._index, False)
+
+    def _number_within(self, scope: int) -> int:
+        """Of a scope; `NONE` of one that is not logged."""
+        return self._scopes[scope] if scope < len(self._scopes) else NONE
 
     def park(self, park: Callable[[float | None], None], timeout_s: float | None) -> None:
         """See `Logger`."""
         if self._every and self._has_unwritten():
-            until_s = self._every / 1e9
-            timeout_s = until_s if timeout_s is None else min(timeout_s, until_s)
+            timeout_s = self._every_s if timeout_s is None else min(timeout_s, self._every_s)
         began = self._clock.now()
         park(timeout_s)
         self._parks.add(self._clock.now(), began, 0, 0, 0, 0)
@@ -314,10 +323,9 @@ class WorkerLog(StepObserver):
     # Out of the buffers.
 
     def _write_every(self, seconds: float) -> None:
-        self._every = int(seconds * 1e9) if self._is_timed else 0
-
-    def _moment(self) -> int:
-        return self._clock.now() + self._clock.offset
+        if self._is_timed:
+            self._every_s = seconds
+            self._every = int(seconds * 1e18) // TICK.ns_of(1_000_000_000)
 
     def _has_unwritten(self) -> bool:
         """Whether anything but parks waits to be written."""
@@ -334,8 +342,10 @@ class WorkerLog(StepObserver):
                 self._capabilities.add_at(time, self._clock.now(), number, output, -1, 0, 0)
 
     def _empty_all(self) -> None:
+        until = self._clock.moment()
         for buffer in self._buffers.values():
-            self._empty(buffer, self._moment())
+            self._empty(buffer, until)
+        self._clock.forget()
         self._last = self._clock.now()
 
     def _full(self, buffer: Buffer) -> None:

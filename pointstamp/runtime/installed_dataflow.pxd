@@ -46,3 +46,7 @@ cdef class DataflowActivation(Activation):
     cdef ActiveDataflows _active
 
     cpdef ask(self)
+
+
+@cython.locals(dataflow=InstalledDataflow)
+cpdef bint any_logged(dict dataflows) except -1

@@ -92,8 +92,9 @@ class ActiveDataflows:
         return first
 
 
-def unique_name(name: str, known: list[str]) -> str:
-    """The name of a durable dataflow, with a number if there is one of that name already."""
-    own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
-    number = sum(other.partition("#")[0] == own for other in known)
-    return own if not number else f"{own}#{number + 1}"
+def any_logged(dataflows: dict[int, InstalledDataflow]) -> bool:
+    """Whether one of them is logged: asked before each step, so without a generator."""
+    for dataflow in dataflows.values():
+        if dataflow.is_logged:
+            return True
+    return False

@@ -2,7 +2,11 @@ cimport cython
 
 from pointstamp.dataflow.step_observer cimport StepObserver
 from pointstamp.progress.subgraph cimport Subgraph
-from pointstamp.runtime.installed_dataflow cimport ActiveDataflows, InstalledDataflow
+from pointstamp.runtime.installed_dataflow cimport (
+    ActiveDataflows,
+    InstalledDataflow,
+    any_logged,
+)
 from pointstamp.runtime.progress_exchange cimport ProgressExchange
 
 cdef long long _POLL_EVERY

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.dataflow.backpressure import Backpressure
-from pointstamp.dataflow.durability import DataflowState
+from pointstamp.dataflow.durability import DataflowState, unique_name
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import Logger
@@ -29,7 +29,7 @@ from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime.accumulated_exchange import exchange_of
 from pointstamp.runtime.control_plane import ControlPlane
-from pointstamp.runtime.installed_dataflow import ActiveDataflows, InstalledDataflow, unique_name
+from pointstamp.runtime.installed_dataflow import ActiveDataflows, InstalledDataflow, any_logged
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
 from pointstamp.runtime.timers import Timers
@@ -419,7 +419,7 @@ class Worker:
             self._control.begin_waiting([dataflow.number for dataflow in chosen])
             if self._log is not None and not until:
                 # What reads the log is complete when nothing is left to be logged.
-                while any(dataflow.is_logged for dataflow in self._dataflows.values()):
+                while any_logged(self._dataflows):
                     self.step_or_park()
                 self._log.end_streams()
             while any(each.root is not None for each in chosen) if until else self._dataflows:
