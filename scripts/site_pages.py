@@ -46,6 +46,9 @@ LAYERS = {
 PACKAGES = ("graph", "spark", "checkpoint", "observability", "testing", "errors")
 """Public modules, each with a page."""
 
+MADE = re.compile(r"(\w+)\(")
+"""A value that is made by a call, and of what."""
+
 BOOSTS = {"api/": 4.0, "benchmarks.md": 0.1, "profiles.md": 0.1, "changelog.md": 0.1}
 """How much what a search finds on pages counts, by how their paths begin; 1 on all others.
 
@@ -104,11 +107,18 @@ def public_names(package: str) -> dict[str, str]:
 
 
 def first_line(module: str, name: str) -> str:
-    """What a docstring says first of a name, or nothing where it has none."""
+    """What a docstring says first of a name, or of its class, or nothing where it has none.
+
+    >>> first_line("pointstamp.progress.timestamp", "Int")
+    'Non-negative integers, in their order: epochs and rounds.'
+    """
     for node in _tree(_file(module)).body:
         if getattr(node, "name", None) == name:
             text = ast.get_docstring(node) or ""  # type: ignore[arg-type]  # a class or a function
             return " ".join(text.split("\n\n")[0].split())
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            made = MADE.match(ast.unparse(node.value))
+            return first_line(module, made[1]) if made else ""
     return ""
 
 

@@ -67,6 +67,9 @@ def test_the_site_is_built_strictly(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     streams = (tmp_path / "api" / "streams.html").read_text()
     assert 'id="pointstamp.operators.stream.Stream.map"' in streams
+    # A name that is a value has the docstring of its class.
+    for page in ("index", "times"):
+        assert "epochs and rounds" in (tmp_path / "api" / f"{page}.html").read_text()
     # Two parameters of one entry each have their own type.
     accept = (tmp_path / "api" / "running.html").read_text()
     plain = re.sub(r"<[^>]*>|\s+", "", accept)
@@ -76,6 +79,9 @@ def test_the_site_is_built_strictly(tmp_path: Path) -> None:
         text = page.read_text()
         assert 'src="http' not in text
         assert 'rel="stylesheet" href="http' not in text
+        # What docstrings have for doctest and Sphinx alone.
+        assert "<p>::</p>" not in text
+        assert "doctest: +" not in text
 
 
 def test_bars_in_tables_have_no_backslash_on_the_site() -> None:

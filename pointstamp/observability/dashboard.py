@@ -16,11 +16,25 @@ from pointstamp.observability.page_server import PageServer
 from pointstamp.runtime.dashboards import Dashboard
 from pointstamp.runtime.watched_program import read_program
 
+KERNEL = "ipykernel_launcher.py"
+"""What runs in the process of a notebook, by the name of its file."""
+
+
+def title(program: str) -> str:
+    """What the page is called: by the file of the program, or that it is a notebook's.
+
+    >>> title("/programs/collatz.py").partition(",")[0]
+    'collatz.py'
+    >>> title("/packages/ipykernel_launcher.py").partition(",")[0]
+    'notebook'
+    """
+    name = os.path.basename(program) or "python"  # noqa: PTH119
+    return f"{'notebook' if name == KERNEL else name}, process {os.getpid()}"
+
 
 def open_page(options: Dashboard) -> PageServer:
     """Serve the page of this process's program, and say on standard error where."""
-    title = f"{os.path.basename(sys.argv[0]) or 'python'}, process {os.getpid()}"  # noqa: PTH119
-    source: Any = LiveView(read_program, title)
+    source: Any = LiveView(read_program, title(sys.argv[0]))
     server = PageServer(source, options.host, options.port, options.token)
     with suppress(OSError):
         os.write(2, f"pointstamp: the live page is at {server.url}\n".encode())

@@ -96,12 +96,12 @@ class DataflowDrawing:
     def _repr_mimebundle_(
         self, include: Container[str] | None = None, exclude: Container[str] | None = None
     ) -> dict[str, str]:
-        """What a notebook shows: the richest of these that it can."""
-        bundle = {
-            "image/svg+xml": self.svg(),
-            "text/vnd.mermaid": self.mermaid(),
-            "text/plain": repr(self),
-        }
+        """What a notebook shows: the richest of these that it can.
+
+        Mermaid's text is none of them: JupyterLab would draw that one, from top to bottom and in
+        colours of its own.
+        """
+        bundle = {"image/svg+xml": self.svg(), "text/plain": repr(self)}
         return {
             kind: text
             for kind, text in bundle.items()

@@ -71,7 +71,7 @@ class LiveView:
                 self._take_structure(workers)
             elif not self._structure["operators"]:
                 raise CommunicationError(
-                    "no worker of the program answers: it has ended, or is busy"
+                    "no worker of the program answers: it begins, has ended, or is busy"
                 )
             return self._structure
 
@@ -87,7 +87,9 @@ class LiveView:
                 elif self._view is not None:
                     self._view = {**self._view, "is_over": True}
                 else:
-                    raise CommunicationError("no worker of the program answers: it has ended")
+                    raise CommunicationError(
+                        "no worker of the program answers: it begins, has ended, or is busy"
+                    )
             return self._view
 
     def explain(self, address: str) -> dict[str, Any]:

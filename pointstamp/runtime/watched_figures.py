@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -114,7 +115,7 @@ def _read_scope(scope: WatchedScope, found: dict[str, Any]) -> None:
         times = held.get(node, Counter())
         if isinstance(child, Operator) or times:
             found["operators"][address] = {
-                "waiting": waiting[node],
+                "waiting": max(0, waiting[node]),
                 "held": [[str(time), n] for time, n in islice(times.items(), N_TIMES)],
                 "n_held": len(times),
                 "is_earliest": isinstance(child, Operator) and any(t in earliest for t in times),
@@ -129,15 +130,28 @@ def _read_scope(scope: WatchedScope, found: dict[str, Any]) -> None:
             "frontier": [str(time) for time in islice(frontier, N_TIMES)],
         }
     if "/" in scope.address:
-        least = sorted(rounds.items(), key=lambda each: str(each[0]))
+        going = going_round(subgraph.timestamp, rounds)
         found["loops"].append(
             {
                 "address": scope.address,
                 "name": subgraph.name,
-                "under_way": len(rounds),
-                "rounds": [[str(time), n] for time, n in islice(least, N_TIMES)],
+                "under_way": len(going),
+                "rounds": [[str(time), n] for time, n in going[:N_TIMES]],
             }
         )
+
+
+def going_round(timestamp: Any, rounds: Mapping[Any, int]) -> list[tuple[Any, int]]:
+    """The times at which there are records, the least first.
+
+    A receipt may overtake its send: what a worker then counts is below zero, and is no record.
+
+    >>> from pointstamp.progress.timestamp import Int
+    >>> going_round(Int, {10: 3, 9: 1, 2: -2})
+    [(9, 1), (10, 3)]
+    """
+    times = sorted((time for time, n in rounds.items() if n > 0), key=timestamp.key)
+    return [(time, rounds[time]) for time in times]
 
 
 def _earliest(timestamp: Any, held: dict[int, Counter[Any]], scope: WatchedScope) -> set[Any]:

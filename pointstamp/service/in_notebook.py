@@ -27,7 +27,7 @@ def shown_in_cell(text: str, url: str | None) -> dict[str, str]:
     if url is not None:
         bundle["text/html"] = (
             f'<iframe src="{escape(url)}" title="{escape(text)}" width="100%" '
-            f'height="{FRAME_HEIGHT}" style="border: 1px solid #c8d3dc; border-radius: 8px">'
-            "</iframe>"
+            f'height="{FRAME_HEIGHT}" style="border: 1px solid #c8d3dc; border-radius: 8px; '
+            'box-sizing: border-box"></iframe>'
         )
     return bundle

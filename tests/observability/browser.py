@@ -83,6 +83,13 @@ class Browser:
         """Go to a page."""
         self._call("Page.navigate", url=url)
 
+    def resize(self, width: int, height: int) -> None:
+        """Have the page that large, as it is on a phone."""
+        self._call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+
     def value(self, script: str) -> Any:
         """What an expression of the page gives."""
         answer = self._call(

@@ -96,6 +96,13 @@ def test_a_log_is_drawn_with_all_that_it_has(tmp_path: Path, browser: Browser) -
         browser.click("#zoom-critical")
         assert browser.value("panels.timeline.range !== null")
         assert browser.value("typeof window.alert") == "function"
+        # On a phone nothing is wider than the page.
+        browser.resize(400, 800)
+        browser.wait("document.documentElement.scrollWidth <= 400")
+        # As when the program is gone; a connection that is open would be answered still.
+        browser.value("void (window.fetch = () => Promise.reject(new TypeError('refused')))")
+        browser.value("void select(Object.keys(view.operators)[0])")
+        browser.wait("document.getElementById('details').textContent.includes('served any more')")
         assert browser.errors == []
 
 

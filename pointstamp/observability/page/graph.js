@@ -53,7 +53,7 @@ class Graph {
     for (const each of structure.operators) {
       const node = { id: each.address, ports: [], operator: each };
       if (each.kind === "operator") {
-        node.width = Math.max(84, 7.2 * short(each.name, 26).length + 16);
+        node.width = Math.max(112, 7.2 * short(each.name, 26).length + 16);
         node.height = 44;
         node.layoutOptions = { "elk.portConstraints": "FIXED_SIDE" };
       } else {
@@ -137,12 +137,20 @@ class Graph {
     const rect = svg("rect", { x, y, width: node.width, height: node.height, rx: 6,
       class: `operator ${each.role}` }, group);
     const title = svg("title", {}, rect);
-    svg("text", { x: x + node.width / 2, y: y + 18, "text-anchor": "middle" }, group).textContent =
-      short(each.name, 26);
+    const name = svg("text", { x: x + node.width / 2, "text-anchor": "middle" }, group);
+    name.textContent = short(each.name, 26);
     const said = svg("text", { x: x + node.width / 2, y: y + 34, "text-anchor": "middle",
       class: "small" }, group);
     group.addEventListener("click", () => this.onSelect(each.address));
-    this.boxes.set(each.address, { rect, said, title, operator: each, width: node.width });
+    const box = { rect, name, said, title, operator: each, width: node.width, y };
+    this.boxes.set(each.address, box);
+    this.say(box, "");
+  }
+
+  // What is said below a name; without it the name is in the middle.
+  say(box, text) {
+    box.said.textContent = text;
+    box.name.setAttribute("y", box.y + (text ? 18 : 26));
   }
 
   drawStream(parent, edge, left, top) {
@@ -174,13 +182,13 @@ class Graph {
     for (const [address, box] of this.boxes) {
       const each = view.operators[address];
       box.rect.setAttribute("fill", "#fff");
-      if (!each) { box.said.textContent = ""; continue; }
+      if (!each) { this.say(box, ""); continue; }
       box.rect.style.fill = this.colour(this.value(each), most);
       const said = [];
       if (each.share >= 0.0005) said.push(`${(100 * each.share).toFixed(1)} %`);
       if (each.waiting) said.push(`${amount(each.waiting)} wait`);
       if (this.mode === "held" && each.held.length) said.push(`holds ${each.held[0][0]}`);
-      box.said.textContent = short(said.join(" · "), Math.floor(box.width / 5.4));
+      this.say(box, short(said.join(" · "), Math.floor(box.width / 6.2)));
       box.title.textContent = `${box.operator.name} [${address}]\n${box.operator.line || ""}`;
     }
     for (const [name, drawn] of this.streams) {

@@ -21,7 +21,8 @@ function withToken(path) {
 }
 
 async function ask(path) {
-  const answer = await fetch(withToken(path), { credentials: "same-origin" });
+  const answer = await fetch(withToken(path), { credentials: "same-origin" })
+    .catch(() => { throw new Error("the page is not served any more"); });
   const found = await answer.json().catch(() => ({ error: `${answer.status}` }));
   if (!answer.ok) throw new Error(found.error || String(answer.status));
   return found;
@@ -63,7 +64,7 @@ async function tick() {
     }
     document.body.dataset.ready = "yes";
   } catch (error) {
-    say(view ? `no answer: ${error.message}; this is the last view` : error.message, "lost");
+    say(view ? `no answer: ${error.message}; this is the last view` : error.message, view ? "lost" : "over");
     document.body.dataset.failed = error.message;
   }
   if (again) setTimeout(tick, again);
@@ -72,7 +73,12 @@ async function tick() {
 async function select(address) {
   selected = graph.selected = address;
   graph.light([]);
-  await explain();
+  await explain().catch((error) => {
+    const parent = document.getElementById("details");
+    parent.replaceChildren();
+    element("h2", `${names.get(address)} [${address}]`, parent);
+    element("p", error.message, parent, "hint");
+  });
 }
 
 async function explain() {
@@ -115,7 +121,7 @@ function showDetails(address, found) {
   for (const each of holders.slice(0, 40)) {
     const box = element("div", "", parent, `holder ${each.is_here ? "here" : ""}`);
     const holder = graph.structure.operators.find((one) => one.address === each.operator);
-    element("div", each.text, box);
+    element("div", each.text.replaceAll("->", "→"), box); // a line may end within "->"
     const what = `as worker ${each.asked} knows: ${each.what} of ${holder ? holder.name : each.operator}`;
     if (holder && holder.line) place(box, `${what}, made at `, holder.line, "");
     else element("p", what, box, "hint");

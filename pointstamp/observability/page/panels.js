@@ -24,6 +24,12 @@ function duration(s) {
   return `${(s * 1e6).toFixed(1)} µs`;
 }
 
+// As short as an axis needs it.
+function roughly(s) {
+  const [factor, name] = s >= 1 ? [1, "s"] : s >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
+  return `${Number((s * factor).toPrecision(2))} ${name}`;
+}
+
 function percent(part) { return `${(100 * part).toFixed(1)} %`; }
 
 function element(name, text, parent, cls) {
@@ -156,11 +162,12 @@ class Timeline {
     if (this.critical) this.drawCritical(to2d, rows, x, width);
     to2d.fillStyle = "#566573";
     const y = 26 * rows.length + 18;
-    for (let i = 0; i <= 6; i++) {
-      const at = from + (to - from) * i / 6;
+    const n = Math.max(1, Math.min(6, Math.floor((width - 70) / 80))); // so that no two overlap
+    for (let i = 0; i <= n; i++) {
+      const at = from + (to - from) * i / n;
       const ago = Math.max(0, this.data.to - at);
       const said = !this.data.is_sampled ? duration(at) : ago < 1e-3 ? "now" : `−${duration(ago)}`;
-      to2d.textAlign = i === 6 ? "right" : i === 0 ? "left" : "center";
+      to2d.textAlign = i === n ? "right" : i === 0 ? "left" : "center";
       to2d.fillText(said, x(at), y);
     }
     to2d.textAlign = "left";
@@ -219,7 +226,7 @@ class Panels {
     this.timeline = new Timeline(by("timeline"), by("legend"), nameOf);
     this.series = new Plot(by("series"), () => ({
       scales: { x: { time: false }, records: {}, epochs: {} },
-      series: [{}, { label: "records/s", scale: "records", stroke: "#2c5f8a", width: 1.5, value: (u, v) => amount(v) },
+      series: [{ label: "at", value: (u, v) => duration(v) }, { label: "records/s", scale: "records", stroke: "#2c5f8a", width: 1.5, value: (u, v) => amount(v) },
         { label: "epochs/s", scale: "epochs", stroke: "#b5651d", width: 1.5, value: (u, v) => amount(v) }],
       axes: [{ size: 32, values: (u, ticks) => ticks.map((each) => `${Math.round(each * 1e3) / 1e3} s`) },
         { scale: "records", size: 56, values: (u, ticks) => ticks.map(amount) },
@@ -229,7 +236,7 @@ class Panels {
       scales: { x: { time: false, range: (u, low, high) => [low - 0.6, high + 0.6] },
         y: { range: (u, low, high) => [0, Math.max(1, high * 1.05)] } },
       legend: { show: false }, cursor: { show: false },
-      series: [{}, { label: "epochs", stroke: "#2c5f8a", fill: "#9db8cc", paths: uPlot.paths.bars({ size: [0.9] }) }],
+      series: [{}, { label: "epochs", stroke: "#2c5f8a", fill: "#9db8cc", paths: uPlot.paths.bars({ size: [0.9] }), points: { show: false } }],
       axes: axes({ values: (u, ticks) => ticks.map((each) => this.edgeAt(each)) },
         { values: (u, ticks) => ticks.map(amount) }),
     }));
@@ -237,7 +244,7 @@ class Panels {
       scales: { x: { time: false, range: (u, low, high) => [low - 0.6, high + 0.6] },
         y: { range: (u, low, high) => [0, Math.max(1, high * 1.05)] } },
       legend: { show: false }, cursor: { show: false },
-      series: [{}, { label: "rows", stroke: "#2c5f8a", fill: "#9db8cc", paths: uPlot.paths.bars({ size: [0.9] }) }],
+      series: [{}, { label: "rows", stroke: "#2c5f8a", fill: "#9db8cc", paths: uPlot.paths.bars({ size: [0.9] }), points: { show: false } }],
       axes: axes({ label: "key range", labelSize: 16, size: 44 }, { values: (u, ticks) => ticks.map(amount) }),
     }));
     by("zoom-all").addEventListener("click", () => { this.timeline.range = null; this.timeline.draw(); });
@@ -246,7 +253,7 @@ class Panels {
 
   edgeAt(i) {
     const edges = this.view.latencies.edges;
-    return Number.isInteger(i) && edges[i] !== undefined ? duration(edges[i]) : "";
+    return Number.isInteger(i) && edges[i] !== undefined ? roughly(edges[i]) : "";
   }
 
   show(view) {
