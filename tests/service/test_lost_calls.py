@@ -84,6 +84,8 @@ class Cut:
                         return
                     to.sendall(data)
                     self.n_passed[is_of_server] += len(data)
+                    if self.n_passed[self._of_server] == self._n_bytes:
+                        return
 
 
 @pytest.fixture(scope="module")
