@@ -22,6 +22,7 @@ from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.error_policy import OnError
 from pointstamp.errors import BuildError, SchemaError
+from pointstamp.operators.user_code import check_function
 
 if TYPE_CHECKING:
     from pointstamp.collections.collection import Collection
@@ -193,6 +194,7 @@ class RecordMethods:
         The function is called with each update, and has to give the same for the same row.
         `on_error` is as of `flat_map`.
         """
+        check_function(function, name)
         return _mapped(self, lambda row: [function(row)], schema, on_error, name)
 
     @overload
@@ -243,6 +245,7 @@ class RecordMethods:
         >>> view.advance()[:2]
         [(('be', 2), 1), (('not', 1), 1)]
         """
+        check_function(function, name)
         return _mapped(self, function, schema, on_error, name)
 
 

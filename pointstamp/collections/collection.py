@@ -6,7 +6,7 @@ operators do with the words is in the modules beside; here columns become words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -91,6 +91,9 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
     def rename(self, mapping: dict[str, str]) -> Collection:
         """The same records, with columns of other names."""
+        given: Any = mapping  # of any type, until it is looked at
+        if not isinstance(given, Mapping) or not all(isinstance(n, str) for n in given.values()):
+            raise BuildError(f"rename is given {given!r}, and needs a dict of new names by the old")
         for old in mapping:
             self.schema.column(old, "rename")
         columns = [
@@ -161,6 +164,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
         function : of int64[n], how often each of n records is there, above 0; gives int64[n]
         """
+        check_function(function, name)
 
         def multiplicity(count: Any) -> Any:
             wanted = np.asarray(function(np.maximum(count, 1)))
@@ -391,6 +395,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         self, function: Callable[[tuple[Any, ...], Any, int], object], *, name: str = "Inspect"
     ) -> Collection:
         """Call `function(row, time, diff)` with each update."""
+        check_function(function, name)
         schema = self.schema
 
         def look(time: Any, batch: Updates) -> None:
@@ -637,7 +642,9 @@ def _join_keys(
         column_names(on if left_on is None else left_on, name),
         column_names(on if right_on is None else right_on, name),
     ]
-    if len(keys[0]) != len(keys[1]) or not keys[0]:
+    if not keys[0] or not keys[1]:
+        raise BuildError(f"operator {name!r} is given no column as its key, and needs one at least")
+    if len(keys[0]) != len(keys[1]):
         raise BuildError(f"operator {name!r} has keys of other lengths: {keys[0]} and {keys[1]}")
     for one, two in zip(*keys, strict=True):
         types = left.schema.column(one, name).type, right.schema.column(two, name).type

@@ -25,6 +25,7 @@ from pointstamp.errors import BuildError, LoopWarning, SchemaError
 from pointstamp.operators.feedback import Loop
 from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
+from pointstamp.operators.user_code import check_function
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class LoopMethods:
         >>> view.advance()
         [((3,), -1)]
         """
+        check_function(body, name)
         collection: Any = self
         explained = ExplainedLoop(name) if explain else None
         return _iterated(collection, body, limit, expect, consolidate, explained, name)

@@ -21,6 +21,7 @@ from pointstamp.containers.updates import Rows
 from pointstamp.containers.values import ANY
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
+from pointstamp.operators.user_code import check_function
 
 KeyFunction = Callable[[Any], Any]
 
@@ -73,6 +74,7 @@ class RecordCollection(Collection):
         -------
         RecordCollection, or a Collection of `schema`
         """
+        check_function(function, name)
         return self.flat_map(lambda record: (function(record),), schema, name=name)
 
     def flat_map(  # type: ignore[override]  # as above
@@ -83,6 +85,7 @@ class RecordCollection(Collection):
         name: str = "FlatMap",
     ) -> Any:
         """Each record replaced by all that `function(record)` gives, as of `map`."""
+        check_function(function, name)
         result = RECORDS if schema is None else schema_of(schema)
 
         def each(rows: Rows) -> Rows:

@@ -330,7 +330,7 @@ class View:
         """
         if name is None and len(self._results) == 1:
             (name,) = self._results
-        if name not in self._results:
+        if not isinstance(name, str) or name not in self._results:
             raise InputError(f"there is no result {name!r}; there are {list(self._results)}")
         with self._uses:
             return self._results[name].snapshot()
@@ -499,6 +499,9 @@ class View:
             self._clocks[name].set_word(word)
 
     def _input(self, name: str) -> CollectionInput:
+        given: Any = name  # of any type, until it is looked at
+        if not isinstance(given, str):
+            raise InputError(f"an input is known by its name, a text, and not by {given!r}")
         found = self._inputs.get(name)
         if found is not None:
             return found
@@ -512,6 +515,9 @@ class View:
         raise InputError(f"there is no input {name!r}; there are {list(self._inputs)}")
 
     def _upsert_handle(self, name: str) -> UpsertHandle:
+        given: Any = name  # as above
+        if not isinstance(given, str):
+            raise InputError(f"an input is known by its name, a text, and not by {given!r}")
         if name in self._inputs:
             raise InputError(
                 f"the input {name!r} has no key, and takes no upserts: change it by "

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers.kept_records import KeptRecords
-from pointstamp.containers.keys import check_rows_key, has_nan
+from pointstamp.containers.keys import check_rows_key, has_nan, hashable_key
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ColumnError, SchemaError
 from pointstamp.kernels.hash_join import Multimap, add_values, find_values, no_values
@@ -244,9 +244,15 @@ def rows_of(batch: Any) -> list[Any]:
 
 
 def row_keys(batch: list[Any], key: Any) -> list[Any]:
-    """The keys of rows; raises if they are names of columns."""
+    """The keys of rows; raises if they are names of columns, or cannot be hashed."""
     check_rows_key(key, batch[0])
-    return batch if key is None else list(map(key, batch))
+    keys = batch if key is None else list(map(key, batch))
+    try:
+        deque(map(hash, keys), 0)
+    except TypeError:
+        deque(map(hashable_key, keys), 0)  # it says of which that is so
+        raise
+    return keys
 
 
 def key_names(key: Any) -> list[str]:

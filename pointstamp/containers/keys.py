@@ -105,6 +105,32 @@ def canonical_key(key: Any) -> Any:
     return tuple(map(canonical_key, key)) if isinstance(key, tuple) else _NAN
 
 
+def hashable_key(key: Any) -> Any:
+    """`canonical_key` of what is to be found again in a dict.
+
+    Raises
+    ------
+    KeyHashError
+        If it cannot be hashed: as where it is sent by its hash, so that a program on one worker
+        and on several fails alike.
+
+    >>> hashable_key((1, "a"))
+    (1, 'a')
+    """
+    kind = type(key)
+    if kind is int or kind is str:  # as in `has_nan`
+        return key
+    try:
+        hash(key)
+    except TypeError as error:
+        hash_key(key)  # which says why it has none
+        raise KeyHashError(
+            f"a key of type {kind.__name__} cannot be hashed ({error}): {reprlib.repr(key)}; "
+            f"{_advice(key)}"
+        ) from error
+    return canonical_key(key)
+
+
 def checked_pair(record: Any, operator: str) -> tuple[Any, Any]:
     """The key and the value of a record that is a pair of them.
 
@@ -120,7 +146,7 @@ def checked_pair(record: Any, operator: str) -> tuple[Any, Any]:
             f"{operator} without a key takes records that are pairs (key, value), and was given "
             f"{record!r:.200}; say what its key is, as key=lambda record: ..."
         ) from None
-    return canonical_key(of), value
+    return hashable_key(of), value
 
 
 def has_nan(key: Any) -> bool:
@@ -279,6 +305,11 @@ def _hash_int(key: int) -> int:
 
 def _hash_ratio(key: decimal.Decimal | fractions.Fraction) -> int:
     if isinstance(key, decimal.Decimal) and not key.is_finite():
+        if key.is_snan():
+            raise KeyHashError(
+                f"a key of type {type(key).__name__} is a signaling NaN, {key!r}, which equals "
+                "nothing and has no hash; give None, or a NaN that is quiet"
+            )
         return hash_float(float(key))
     above, below = key.as_integer_ratio()
     if below == 1:

@@ -44,7 +44,13 @@ import numpy.typing as npt
 
 from pointstamp.containers.convert import boolean_values, integer_values
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.keys import canonical_key, check_rows_key, checked_pair, hash_keys
+from pointstamp.containers.keys import (
+    canonical_key,
+    check_rows_key,
+    checked_pair,
+    hash_keys,
+    hashable_key,
+)
 from pointstamp.errors import ColumnError, ContainerError
 
 C = TypeVar("C")
@@ -66,6 +72,9 @@ class Kind(Generic[C]):
 
     has_columns = False
     """Whether records consist of columns that have names; else they are Python values."""
+
+    is_internal = False
+    """Whether no program has such batches, so that no message advises them."""
 
     # What a kind must define.
 
@@ -396,10 +405,11 @@ class Kind(Generic[C]):
 
     def keys(self, batch: C, key: Key, operator: str) -> list[Any]:
         """The key of each record as a Python value; None as a key is the record itself."""
+        canonical = canonical_key if self.has_columns else hashable_key
         if key is None:
-            return list(map(canonical_key, self.records(batch)))
+            return list(map(canonical, self.records(batch)))
         if callable(key) or isinstance(key, str):
-            return [canonical_key(v) for v in _listed(self.column(batch, key, operator))]
+            return [canonical(v) for v in _listed(self.column(batch, key, operator))]
         columns = [_listed(self.column(batch, name, operator)) for name in key]
         return [canonical_key(values) for values in zip(*columns, strict=True)]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.containers.event_times import group_numbers
-from pointstamp.containers.keys import canonical_key, hash_key, hash_keys
+from pointstamp.containers.keys import check_rows_key, hash_key, hash_keys, hashable_key
 from pointstamp.containers.kind import Kind
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import BuildError, DataError, KeyHashError
@@ -43,10 +43,12 @@ def largest(batch: Any, k: int, by: Any, key: Any, operator: str, *, exactly: bo
 def _of_rows(batch: list[Any], k: int, by: Any, key: Any, exactly: bool) -> list[Any]:
     """The k largest of each key, the largest first; not `exactly`: and all their equals."""
     groups: dict[Any, list[tuple[Any, Any]]] = {}
+    for chosen in (by, key):
+        check_rows_key(chosen, batch[0] if batch else None)
     for record in batch:
         value = record if by is None else by(record)
         if value is not None and value == value:
-            of = None if key is None else canonical_key(key(record))
+            of = None if key is None else hashable_key(key(record))
             groups.setdefault(of, []).append((value, record))
     found: list[Any] = []
     for valued in groups.values():

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.key_hashes import is_plain, split_by_hash
-from pointstamp.containers.keys import canonical_key, check_rows_key, hash_key, hash_keys
+from pointstamp.containers.keys import check_rows_key, hash_keys, hashable_key
 from pointstamp.containers.kind import Buffer, Key, Kind
 from pointstamp.errors import ContainerError, SerializationError
 
@@ -77,11 +77,7 @@ class RowsKind(Kind[list[Any]]):
         n_seen = len(seen)
         new = []
         for record in batch:
-            try:
-                seen.add(canonical_key(record))
-            except TypeError:
-                hash_key(record)  # which says why it has none
-                raise
+            seen.add(hashable_key(record))
             if len(seen) > n_seen:
                 n_seen += 1
                 new.append(record)
@@ -111,8 +107,8 @@ class RowsKind(Kind[list[Any]]):
         """Each record with its key."""
         check_rows_key(key, batch[0] if batch else None)
         if key is None:
-            return ((canonical_key(record), record) for record in batch)
-        return ((canonical_key(key(record)), record) for record in batch)  # type: ignore[operator]
+            return ((hashable_key(record), record) for record in batch)
+        return ((hashable_key(key(record)), record) for record in batch)  # type: ignore[operator]
 
     def group(self, batch: list[Any], key: Key, operator: str) -> Iterator[tuple[Any, list[Any]]]:
         """One look at each record."""

@@ -105,6 +105,7 @@ class UpdatesKind(Kind[Updates]):
     """What can be done with a batch of updates."""
 
     name = "updates"
+    is_internal = True
 
     def length(self, batch: Updates) -> int:
         """How many updates."""

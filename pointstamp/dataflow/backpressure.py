@@ -33,6 +33,27 @@ _SMALL = 64
 _N_ESTIMATES = 32
 
 
+class ThrottledTime:
+    """For how long the sources of one dataflow were held back; metrics keep it beyond its end."""
+
+    def __init__(self) -> None:
+        self._passed = 0, 0
+        """(nanoseconds that are over, since when they are held back again or 0): one value, as a
+        scrape reads it while the worker goes on."""
+
+    def note(self, is_throttled: bool) -> None:
+        """Whether they are from now on: begin or end to count."""
+        over, since = self._passed
+        if is_throttled != bool(since):
+            now = perf_counter_ns()
+            self._passed = (over, now) if is_throttled else (over + now - since, 0)
+
+    def until(self, now_ns: int) -> int:
+        """How many nanoseconds in all until now, by `perf_counter_ns`."""
+        over, since = self._passed
+        return over + (now_ns - since if since else 0)
+
+
 class Backpressure:
     """Whether the sources of one dataflow are held back, on one worker."""
 
@@ -43,9 +64,7 @@ class Backpressure:
         self._n_over = 0
         self._held_by: set[int] = set()
         self._waiting: list[Callable[[], None]] = []
-        self._throttled_since_ns = 0
-        """0 while they are not held back."""
-        self._throttled_ns = 0
+        self.time = ThrottledTime()
 
     @property
     def is_throttled(self) -> bool:
@@ -64,14 +83,14 @@ class Backpressure:
         """One more channel is over its limit."""
         self._n_over += 1
         if self._n_over == 1:
-            self._note_time()
+            self.time.note(self.is_throttled)
             self._notify(True)
 
     def under(self) -> None:
         """One less is."""
         self._n_over -= 1
         if self._n_over == 0:
-            self._note_time()
+            self.time.note(self.is_throttled)
             self._notify(False)
             self._go_on()
 
@@ -79,27 +98,11 @@ class Backpressure:
         """A peer has said whether it is over its limit."""
         if is_over:
             self._held_by.add(peer)
-            self._note_time()
+            self.time.note(self.is_throttled)
         else:
             self._held_by.discard(peer)
-            self._note_time()
+            self.time.note(self.is_throttled)
             self._go_on()
-
-    def throttled_ns(self, now_ns: int) -> int:
-        """For how long the sources were held back until now, by `perf_counter_ns`."""
-        since = self._throttled_since_ns
-        return self._throttled_ns + (now_ns - since if since else 0)
-
-    def _note_time(self) -> None:
-        """What holds the sources back has changed: begin or end to count the time."""
-        if self.is_throttled == bool(self._throttled_since_ns):
-            return
-        now = perf_counter_ns()
-        if self._throttled_since_ns:
-            self._throttled_ns += now - self._throttled_since_ns
-            self._throttled_since_ns = 0
-        else:
-            self._throttled_since_ns = now
 
     def _go_on(self) -> None:
         if not self.is_throttled:

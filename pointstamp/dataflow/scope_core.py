@@ -240,6 +240,12 @@ class ScopeCore(Generic[S]):
         """
         node, _ = target
         self.check_stream(stream, self._names[node])
+        given: Any = pact  # of any type, until it is looked at
+        if isinstance(given, type) or not hasattr(given, "connect"):
+            raise BuildError(
+                f"operator {self._names[node]!r} of scope {self.name!r} needs a pact, such as "
+                f"Pipeline() or Exchange(key); found {given!r:.200}"
+            )
         pusher, queue = pact.connect(self.environment, self.activation(node), consumed)
         queue.reader = self._names[node]
         self.environment.bound(pusher, queue)

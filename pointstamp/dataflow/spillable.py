@@ -56,6 +56,7 @@ class _OnDiskKind(Kind[OnDisk]):
     """It has sizes, and no records."""
 
     name = "on disk"
+    is_internal = True
 
     def length(self, batch: OnDisk) -> int:
         """How many records are on disk."""

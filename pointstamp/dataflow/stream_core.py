@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from pointstamp.dataflow.channels import Tee
+from pointstamp.errors import BuildError
 from pointstamp.progress.topology import Port
 
 if TYPE_CHECKING:
@@ -66,6 +67,12 @@ class StreamCore(Generic[T]):
         inside (0, 0)
         [(0, 1)]
         """
+        given: Any = inner  # of any type, until it is looked at
+        if isinstance(given, StreamCore) or not hasattr(given, "enter"):
+            raise BuildError(
+                f"a stream of scope {self.scope.name!r} enters a scope that is in that one, such "
+                f"as iterative() or region() makes; found {given!r:.200}"
+            )
         inside: Self = inner.enter(self, name=name)
         return inside
 

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
+from pointstamp.errors import UsageError
+
 
 class Progress(NamedTuple):
     """The frontier has changed: each (time, +1) came to it, each (time, -1) left it."""
@@ -103,6 +105,9 @@ class Events:
         self._events: list[Event] = []
         self._n_open = 1
         self._watchers: list[Callable[[], None]] = []
+        given: Any = events  # of any type, until it is looked at
+        if not isinstance(given, Iterable):
+            raise UsageError(f"Events is given an iterable of events, and not {given!r:.200}")
         for event in events:
             self.push(event)
 

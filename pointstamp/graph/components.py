@@ -20,7 +20,7 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pact, Pipeline
 from pointstamp.dataflow.stash import Stash
-from pointstamp.graph.edges import directed
+from pointstamp.graph.edges import checked_stream, directed
 from pointstamp.graph.supersteps import TO, TO_WORKER
 from pointstamp.graph.vertex_columns import VERTEX, vertex_column
 from pointstamp.joins.join_operators import SOURCE, TARGET
@@ -75,7 +75,7 @@ def connected_components(edges: Stream[Any], vertices: Stream[Any] | None = None
     """
     pairs = directed(edges).map_batches(lambda batch: _pairs(batch[SOURCE], batch[TARGET]))
     if vertices is not None:
-        alone = vertices.map_batches(vertex_column)
+        alone = checked_stream(vertices, "vertices").map_batches(vertex_column)
         pairs = pairs.concat(alone.map_batches(lambda b: _pairs(b[VERTEX], b[VERTEX])))
     forests = _merged(pairs, Pipeline(), 0)
     for level in range((edges.scope.peers - 1).bit_length()):

@@ -19,7 +19,7 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.errors import UsageError
+from pointstamp.graph.edges import check_count
 from pointstamp.graph.graph_partition import GraphPartition, turned, value_of
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
@@ -88,8 +88,7 @@ def k_core(edges: Stream[Any], k: int) -> Stream[Any]:
     >>> [record for _, record in ps.testing.collect(build)]
     [(1, 2), (2, 2), (3, 2)]
     """
-    if k < 1:
-        raise UsageError(f"k_core needs a k of 1 or more, not {k}")
+    check_count("k_core", "its k", k, 1)
     return _cores(edges, None, k)
 
 

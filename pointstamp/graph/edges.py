@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers import Arrays, kind_of
-from pointstamp.errors import ColumnError, SchemaError, UsageError
+from pointstamp.errors import BuildError, ColumnError, SchemaError, UsageError
 from pointstamp.joins.join_operators import SOURCE, TARGET
 from pointstamp.operators.stream import Stream
 
@@ -24,7 +24,24 @@ Ints = npt.NDArray[np.int64]
 
 def directed(edges: Stream[Any]) -> Stream[Arrays]:
     """The edges as `Arrays` of `src` and `dst`; repeated ones and loops are still there."""
-    return edges.map_batches(edge_columns)
+    return checked_stream(edges, "edges").map_batches(edge_columns)
+
+
+def checked_stream(stream: Any, what: str) -> Stream[Any]:
+    """`stream`, if it is one, of edges or of vertices.
+
+    Raises
+    ------
+    BuildError
+        If it is none, as a list or a table of them.
+    """
+    if not isinstance(stream, Stream):
+        raise BuildError(
+            f"an algorithm of graphs reads a stream of {what}, and {stream!r:.200} is none: "
+            "scope.to_stream(...) makes one of rows and tables; pointstamp.graph.Graph has "
+            "algorithms of tables"
+        )
+    return stream
 
 
 def edge_columns(batch: Any) -> Arrays:
@@ -85,6 +102,43 @@ def check_integers(method: str, what: str, values: Iterable[Any]) -> None:
     for value in values:
         if not isinstance(value, int | np.integer) or isinstance(value, bool):
             raise UsageError(f"{method} needs an integer as {what}, not {value!r}")
+
+
+def check_count(method: str, what: str, value: Any, least: int) -> None:
+    """Raise unless it is an integer from `least` on.
+
+    Raises
+    ------
+    UsageError
+    """
+    check_integers(method, what, [value])
+    if value < least:
+        raise UsageError(f"{method} needs {least} or more as {what}, not {value!r}")
+
+
+def check_share(method: str, what: str, value: Any) -> None:
+    """Raise unless it is a number from 0 to 1.
+
+    Raises
+    ------
+    UsageError
+    """
+    if not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
+        raise UsageError(f"{method} needs a number from 0 to 1 as {what}, not {value!r}")
+
+
+def check_list(method: str, what: str, values: Any) -> tuple[Any, ...]:
+    """The vertices of a list; raises unless it is one, and of integers.
+
+    Raises
+    ------
+    UsageError
+    """
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        raise UsageError(f"{method} needs a list of {what}s, not {values!r}")
+    found = tuple(values)
+    check_integers(method, f"each {what}", found)
+    return found
 
 
 def without_loops(edges: Arrays) -> Arrays | None:

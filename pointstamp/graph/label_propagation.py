@@ -9,7 +9,7 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.errors import UsageError
+from pointstamp.graph.edges import check_count
 from pointstamp.graph.graph_partition import Direction, GraphPartition, Links, value_of
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
@@ -79,8 +79,7 @@ def communities(
     >>> [record for _, record in ps.testing.collect(build)]
     [(1, 1), (2, 1), (3, 1), (7, 7), (8, 7), (9, 7)]
     """
-    if rounds < 0:
-        raise UsageError(f"communities needs rounds of 0 or more, not {rounds}")
+    check_count("communities", "its rounds", rounds, 0)
     directions: list[Direction] = ["in", "out"] if directed else ["both"]
     parts = partitions(edges, vertices, directions, "pull")
     return solve(parts, partial(_Votes, rounds=rounds), _Votes.result, "Communities")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.errors import UsageError
-from pointstamp.graph.edges import check_integers
+from pointstamp.graph.edges import check_list
 from pointstamp.graph.graph_partition import GraphPartition, value_of
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
@@ -59,13 +59,9 @@ def landmark_distances(
     >>> [record for _, record in ps.testing.collect(build)]
     [(1, [2, 0]), (2, [1, -1]), (3, [0, -1]), (4, [2, -1])]
     """
-    given: Any = landmarks  # of any type, until it is looked at
-    if not isinstance(given, Iterable) or isinstance(given, str):
-        raise UsageError(f"landmark_distances needs a list of landmarks, not {given!r}")
-    landmarks = tuple(given)
+    landmarks = check_list("landmark_distances", "landmark", landmarks)
     if not landmarks:
         raise UsageError("distances need at least one landmark")
-    check_integers("landmark_distances", "each landmark", landmarks)
     parts = partitions(edges, vertices, ["out" if directed else "both"], "push")
     start = partial(_LandmarkLevels, landmarks=landmarks)
     return solve(parts, start, _LandmarkLevels.result, "Landmarks")

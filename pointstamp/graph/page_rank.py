@@ -14,6 +14,7 @@ import numpy as np
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import UsageError
+from pointstamp.graph.edges import check_count, check_share
 from pointstamp.graph.graph_partition import SLOT, VALUE, GraphPartition, followed
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
@@ -100,11 +101,8 @@ def pagerank(
     >>> [(v, round(rank, 4)) for _, (v, rank) in ps.testing.collect(build, workers=2)]
     [(1, 0.05), (2, 0.6167), (3, 0.05)]
     """
-    if rounds < 0 or not 0 <= damping <= 1:
-        raise UsageError(
-            f"pagerank needs rounds of 0 or more and a damping from 0 to 1, not {rounds} and "
-            f"{damping}"
-        )
+    check_count("pagerank", "its rounds", rounds, 0)
+    check_share("pagerank", "its damping", damping)
     if dangling not in ("spread", "drop"):
         raise UsageError(f"pagerank can 'spread' or 'drop' dangling mass, not {dangling!r}")
     parts = partitions(edges, vertices, [followed(directed)], "pull", loops=True)

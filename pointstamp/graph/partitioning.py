@@ -21,8 +21,8 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
 from pointstamp.dataflow.stash import Stash, in_memory
+from pointstamp.graph.edges import checked_stream, joined, without_loops
 from pointstamp.graph.edges import directed as edge_stream
-from pointstamp.graph.edges import joined, without_loops
 from pointstamp.graph.graph_partition import (
     AT,
     OF,
@@ -78,16 +78,15 @@ def partitions(
     weighted : bool
         Whether the third column, or `weight`, is wanted too.
     """
+    edges = checked_stream(edges, "edges")
     arrays = edges.map_batches(weighted_columns) if weighted else edge_stream(edges)
+    if vertices is not None:
+        vertices = checked_stream(vertices, "vertices").map_batches(vertex_column)
     if not loops:
         # A vertex that has a loop and no other edge is one all the same.
         with_loops = arrays.map_batches(_loop_vertices)
-        vertices = (
-            vertices.map_batches(vertex_column).concat(with_loops) if vertices else with_loops
-        )
+        vertices = with_loops if vertices is None else vertices.concat(with_loops)
         arrays = arrays.map_batches(without_loops)
-    elif vertices:
-        vertices = vertices.map_batches(vertex_column)
     pairs = [_pairs(arrays, direction) for direction in directions]
     local_streams, wanted = _gather(pairs, vertices, form)
     return _partition(local_streams, wanted, form, len(directions))

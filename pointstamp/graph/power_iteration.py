@@ -18,7 +18,7 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.errors import UsageError
+from pointstamp.graph.edges import check_count
 from pointstamp.graph.graph_partition import SLOT, VALUE, Floats, GraphPartition, value_of
 from pointstamp.graph.line_clusters import line_clusters
 from pointstamp.graph.partitioning import partitions, solve
@@ -86,10 +86,8 @@ def power_iteration_clusters(
     >>> [record for _, record in ps.testing.collect(build)]
     [(1, 1), (2, 1), (3, 1), (4, 1), (7, 0), (8, 0), (9, 0)]
     """
-    if k < 1 or rounds < 0:
-        raise UsageError(
-            f"power iteration needs a k of 1 or more and rounds of 0 or more, not {k} and {rounds}"
-        )
+    check_count("power_iteration_clusters", "its k", k, 1)
+    check_count("power_iteration_clusters", "its rounds", rounds, 0)
     parts = partitions(edges, vertices, ["in", "out"], "push", weighted=True)
     start = partial(_Power, k=k, rounds=rounds)
     return solve(parts, start, _Power.result, "PowerIteration")

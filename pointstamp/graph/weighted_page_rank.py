@@ -18,6 +18,7 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.errors import UsageError
+from pointstamp.graph.edges import check_count, check_list, check_share
 from pointstamp.graph.graph_partition import SLOT, Floats, GraphPartition, Links, value_of
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
@@ -90,13 +91,14 @@ def weighted_ranks(
     [(0, (1, [0.5])), (0, (2, [0.375])), (0, (3, [0.125]))]
     """
     check_ranks(rounds, tolerance, damping)
+    sources = check_list("weighted_ranks", "source", sources)
     parts = partitions(edges, vertices, ["in", "out"], "push", loops=True, weighted=True)
     start = partial(
         _WeightedRanks,
         rounds=MAX_ROUNDS if rounds is None else rounds,
         tolerance=tolerance,
         damping=damping,
-        sources=tuple(sources),
+        sources=sources,
     )
     return solve(parts, start, _WeightedRanks.result, "WeightedRanks")
 
@@ -105,13 +107,11 @@ def check_ranks(rounds: int | None, tolerance: float | None, damping: float) -> 
     """Refuse what ranks cannot be found with, before anything runs; a `UsageError`."""
     if (rounds is None) == (tolerance is None):
         raise UsageError("PageRank needs a number of rounds or a tolerance, and not both")
-    if not 0 <= damping <= 1 or (rounds is not None and rounds < 0):
-        raise UsageError(
-            f"PageRank needs rounds of 0 or more and a damping from 0 to 1, not {rounds} and "
-            f"{damping}"
-        )
-    if tolerance is not None and not tolerance > 0:
-        raise UsageError(f"PageRank needs a tolerance above 0, not {tolerance}")
+    check_share("PageRank", "its damping", damping)
+    if rounds is not None:
+        check_count("PageRank", "its rounds", rounds, 0)
+    elif not isinstance(tolerance, int | float | np.number) or not tolerance > 0:
+        raise UsageError(f"PageRank needs a number above 0 as its tolerance, not {tolerance!r}")
 
 
 class _WeightedRanks:

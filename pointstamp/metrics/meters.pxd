@@ -122,7 +122,7 @@ cdef class DataflowMeter:
     cdef readonly object number
     cdef readonly object name
     cdef public long long busy_ticks
-    cdef public long long throttled_ns
+    cdef public object throttled
     cdef readonly list operators
     cdef readonly list streams
     cdef readonly EpochMeter epochs

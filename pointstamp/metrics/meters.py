@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pointstamp.containers.registry import batch_bytes, kind_of, n_records
+from pointstamp.dataflow.backpressure import ThrottledTime
 from pointstamp.metrics.tick_clock import TICK, now_ns
 from pointstamp.progress.input_frontier import InputFrontier
 from pointstamp.progress.timestamp import Int, Timestamp
@@ -440,15 +441,15 @@ class EpochMeter:
 class DataflowMeter:
     """What is counted of one dataflow of a worker."""
 
-    __slots__ = ("busy_ticks", "epochs", "name", "number", "operators", "streams", "throttled_ns")
+    __slots__ = ("busy_ticks", "epochs", "name", "number", "operators", "streams", "throttled")
 
     def __init__(self, number: int, name: str) -> None:
         self.number = number
         """That of its outermost scope."""
         self.name = name
         self.busy_ticks = 0
-        self.throttled_ns = 0
-        """For how long its sources were held back, when that was last read."""
+        self.throttled: ThrottledTime | None = None
+        """For how long its sources were held back; None if nothing holds them back."""
         self.operators: list[OperatorMeter] = []
         self.streams: list[StreamMeter] = []
         self.epochs = EpochMeter()

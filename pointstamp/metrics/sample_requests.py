@@ -210,11 +210,7 @@ def _dataflows(meter: WorkerMeter, worker: Any, now_ns: int) -> list[DataflowSam
         built = max(meter.dataflows, default=None) if worker._is_building else None
     found = []
     for number, dataflow in list(meter.dataflows.items()):
-        flow = alive.get(number)
-        backpressure = None if flow is None else flow.backpressure
-        if backpressure is not None:
-            dataflow.throttled_ns = backpressure.throttled_ns(now_ns)
-        is_complete = flow is None and number != built
+        is_complete = number not in alive and number != built
         found.append(of_dataflow(dataflow, now_ns, is_complete=is_complete))
     return found
 

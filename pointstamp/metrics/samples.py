@@ -200,7 +200,7 @@ def of_dataflow(meter: DataflowMeter, now_ns: int, *, is_complete: bool) -> Data
         meter.number,
         is_complete,
         meter.busy_ns,
-        meter.throttled_ns,
+        0 if meter.throttled is None else meter.throttled.until(now_ns),
         tuple(
             OperatorSample(each.name, each.address, each.activations, each.busy_ns)
             for each in list(meter.operators)

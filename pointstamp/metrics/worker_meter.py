@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.communicator import Channel, Communicator
+from pointstamp.dataflow.backpressure import ThrottledTime
 from pointstamp.dataflow.capability import CapabilityCounts
 from pointstamp.dataflow.channels import Queue, Tee
 from pointstamp.dataflow.logging_protocol import Logger, LoggerFactory
@@ -141,6 +142,7 @@ class WorkerMeter(StepObserver):
         if parent is None:
             self._forget_complete()
             dataflow = self.dataflows[number] = DataflowMeter(number, name)
+            dataflow.throttled = self._throttled_time()
             self._within[number] = dataflow, str(number)
         else:
             dataflow, address = self._within[parent]
@@ -148,6 +150,12 @@ class WorkerMeter(StepObserver):
             self._names[parent, node] = name
         if self._log is not None:
             self._log.begin_scope(number, parent, node, name)
+
+    def _throttled_time(self) -> ThrottledTime | None:
+        """Of the dataflow that is being built."""
+        worker = self.worker()
+        backpressure = None if worker is None else worker.environment.backpressure
+        return None if backpressure is None else backpressure.time
 
     def _forget_complete(self) -> None:
         """Let go of the eldest dataflows that are complete, if there are many."""

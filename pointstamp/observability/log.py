@@ -56,7 +56,7 @@ class Log:
         Raises
         ------
         UsageError
-            If there is something else in it.
+            If there is something else in it, or it is no path.
         FileFormatError
             If it cannot be written.
         """
@@ -64,6 +64,8 @@ class Log:
             own_type(name, columns)  # raises here and not in each worker, if it is none
         if self.path is None:
             return
+        if not isinstance(self.path, str | os.PathLike):
+            raise UsageError(f"a log is written to a folder, a path or a text, not {self.path!r}")
         folder = Path(self.path)
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -89,6 +89,11 @@ class PageServer:
     ) -> None:
         if token is not None and (not isinstance(token, str) or len(token) < MIN_TOKEN):
             raise UsageError(f"a token has at least {MIN_TOKEN} characters; found one of another")
+        if not isinstance(host, str) or type(port) is not int:
+            raise UsageError(
+                f"a page is served at a host, a text, and a port, an integer; found {host!r} and "
+                f"{port!r}"
+            )
         self.token = secrets.token_urlsafe(24) if token is None else token
         self.host = host
         self.is_closed = False

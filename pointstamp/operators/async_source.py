@@ -44,6 +44,10 @@ def async_source(
     name: str = "AsyncSource",
 ) -> Stream[Any]:
     """See `Scope.async_source`."""
+    if not callable(generate):
+        raise BuildError(
+            f"source {name!r} needs an asynchronous generator function; found {generate!r:.200}"
+        )
     if iscoroutinefunction(generate):
         raise BuildError(
             f"source {name!r} needs an asynchronous generator function, which yields records; "

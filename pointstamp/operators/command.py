@@ -64,7 +64,13 @@ def _checked_command(
     cwd: str | None,
 ) -> tuple[str, ...]:
     """The words of a command whose program is there."""
-    if isinstance(command, str) or not command:
+    given: Any = command  # of any type, until it is looked at
+    if (
+        not isinstance(given, Sequence)
+        or isinstance(given, str)
+        or not given
+        or not all(isinstance(word, str | os.PathLike) for word in given)
+    ):
         raise BuildError(
             f"operator {name!r} needs a command as a list of a program and its arguments, not "
             f"{command!r}; for a shell's syntax: ['sh', '-c', '...']"

@@ -19,8 +19,9 @@ from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.scope_core import ScopeCore
-from pointstamp.errors import BuildError, UsageError
+from pointstamp.errors import BuildError, DataError, UsageError
 from pointstamp.operators.probe import Probe
+from pointstamp.operators.user_code import check_function
 from pointstamp.progress.timestamp import Int
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class _Reader:
             self._probe.listeners.remove(self._activate)
 
 
-def _read_ahead(batches: Iterator[tuple[int, Any]], ahead: int) -> Read:
+def _read_ahead(batches: Iterator[tuple[int, Any]], ahead: int, name: str) -> Read:
     """Read a batch at a time, each when all times `ahead` before its own are complete."""
     upcoming: list[tuple[int, Any]] = []
 
@@ -112,11 +113,20 @@ def _read_ahead(batches: Iterator[tuple[int, Any]], ahead: int) -> Read:
         found = list(upcoming)
         upcoming[:] = next(([item] for item in batches), [])
         if upcoming:
-            at = upcoming[0][0]
+            at = _checked_pair(upcoming[0], name)[0]
             return Reading(found, target=max(0, at - ahead + 1), lower_bound=at)
         return Reading(found, target=0) if found else None
 
     return read
+
+
+def _checked_pair(item: Any, name: str) -> tuple[int, Any]:
+    if not isinstance(item, tuple | list) or len(item) != 2 or type(item[0]) is not int:
+        raise DataError(
+            f"source {name!r} is given pairs (time, batch), whose times are integers; found "
+            f"{item!r:.200}"
+        )
+    return item[0], item[1]
 
 
 class FlowControlMethods(ScopeCore["Stream[Any]"]):
@@ -156,12 +166,16 @@ class FlowControlMethods(ScopeCore["Stream[Any]"]):
                 f"source {name!r} counts how far it runs ahead, and scope {self.name!r} has times "
                 f"of {self.timestamp!r}; iterator_source() is for times that are not integers"
             )
-        if ahead < 1:
+        if type(ahead) is not int or ahead < 1:
             raise BuildError(
-                f"source {name!r} would never send anything: it may run {ahead} times ahead, and "
+                f"source {name!r} would never send anything: it may run {ahead!r} times ahead, and "
                 "what it sends has to be at least 1 ahead of what is complete"
             )
-        return self.iterator_source(_read_ahead(iter(batches), ahead), probe, name)
+        if not isinstance(batches, Iterable):
+            raise BuildError(
+                f"source {name!r} needs an iterable of pairs (time, batch); found {batches!r:.200}"
+            )
+        return self.iterator_source(_read_ahead(iter(batches), ahead, name), probe, name)
 
     def iterator_source(
         self, read: Read, probe: Probe, name: str = "IteratorSource"
@@ -183,6 +197,12 @@ class FlowControlMethods(ScopeCore["Stream[Any]"]):
         >>> ps.testing.collect(build)
         [(0, 0), (1, 10), (2, 20)]
         """
+        check_function(read, name)
+        if not isinstance(probe, Probe):
+            raise BuildError(
+                f"operator {name!r} waits for a probe, which probe() of a stream or Probe() gives; "
+                f"found {probe!r:.200}"
+            )
         builder = OperatorBuilder(self, name)
         builder.states.refuse(NOT_REPLAYED)
         stream = builder.new_output()

@@ -222,6 +222,8 @@ class FoldMethods(StreamCore[T]):
         check_key(key, name)
         if not callable(fold):
             _check_named(fold, key, name)
+        if emit is not None:
+            check_function(emit, name)
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         keyed, *unkeyed = validated_keys(self, _validated_key(key), on_error, f"{name}Key")
         if not callable(fold):
@@ -299,7 +301,8 @@ class FoldMethods(StreamCore[T]):
         >>> ps.testing.collect(build)
         [(0, ('a', 1)), (0, ('a', 3))]
         """
-        refuse_async_of(name, fold, key)
+        check_function(fold, name)
+        refuse_async_of(name, key)
         check_key(key, name)
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         keyed, *unkeyed = validated_keys(self, _validated_key(key), on_error, f"{name}Key")

@@ -23,6 +23,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
+from pointstamp.operators.user_code import check_callable
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def operator(
     interest: Interest,
 ) -> Stream[Any]:
     """An operator whose logic is called with its inputs and its one output."""
+    check_callable(build, name)
     builder = OperatorBuilder(streams[0].scope, name)
     for stream, pact in zip(streams, pacts, strict=True):
         builder.new_input(stream, pact, interest)
@@ -91,6 +93,7 @@ def operator_notify(
 
     With `early` it gives times out as soon as all before them are complete.
     """
+    check_callable(build, name)
     builder = OperatorBuilder(streams[0].scope, name)
     for stream, pact in zip(streams, pacts, strict=True):
         builder.new_input(stream, pact, Interest.IF_CAPABILITY)

@@ -11,6 +11,7 @@ from pointstamp.dataflow.handles import BuiltInLogic, Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.errors import BuildError
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -119,6 +120,12 @@ def probe_with(
     on_batch: Callable[[Any, Any], object] | None = None,
 ) -> None:
     """Let `probe` watch the end of `stream`, and call `on_batch(time, batch)` with what comes."""
+    given: Any = probe  # of any type, until it is looked at
+    if not isinstance(given, Probe):
+        raise BuildError(
+            f"operator {name!r} has a probe follow a stream, one that probe() of a stream or "
+            f"Probe() gives; found {given!r:.200}"
+        )
     builder = OperatorBuilder(stream.scope, name)
     builder.states.holds_no_texts()  # `on_batch` is the library's, and says itself what it keeps
     builder.new_input(stream, Pipeline(), Interest.ALWAYS)

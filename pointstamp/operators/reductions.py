@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.keys import canonical_key, check_key, checked_pair
+from pointstamp.containers.keys import check_key, checked_pair, hashable_key
 from pointstamp.containers.kind import Key
 from pointstamp.containers.largest import largest
 from pointstamp.containers.registry import one_key
@@ -24,7 +24,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.folds import FoldMethods, is_of_columns
 from pointstamp.operators.transform import rows, transform
-from pointstamp.operators.user_code import refuse_async_of
+from pointstamp.operators.user_code import check_callable, refuse_async_of
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -168,6 +168,8 @@ class ReduceMethods(FoldMethods[T]):
         check_key(key, name)
         if type(k) is not int or k < 1:
             raise BuildError(f"operator {name!r}: k is an integer from 1 on, not {k!r}")
+        if by is not None and not isinstance(by, str):
+            check_callable(by, name)
 
         def chosen(batch: Any, *, exactly: bool) -> Any:
             return largest(batch, k, by, key, name, exactly=exactly)
@@ -210,8 +212,9 @@ def _reduced(batch: Any, function: Callable[[Any, Any], Any], key: Any, name: st
     """A pair of key and value for each key of a batch of rows."""
     values: dict[Any, Any] = {}
     for record in rows(batch, name):
-        of, value = checked_pair(record, name) if key is None else (key(record), record)
-        of = canonical_key(of)
+        of, value = (
+            checked_pair(record, name) if key is None else (hashable_key(key(record)), record)
+        )
         values[of] = function(values[of], value) if of in values else value
     return list(values.items())
 

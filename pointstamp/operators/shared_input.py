@@ -55,6 +55,12 @@ class SharedInput:
     """
 
     def __init__(self, timestamp: Timestamp = Int, name: str = "Input") -> None:
+        given: Any = timestamp  # of any type, until it is looked at
+        if isinstance(given, type) or not hasattr(given, "minimum"):
+            raise BuildError(
+                f"input {name!r} cannot have times of {given!r}, which is no type of times: give "
+                "one such as ps.Int"
+            )
         self.name = name
         self.timestamp = timestamp
         self.time: Any = timestamp.minimum

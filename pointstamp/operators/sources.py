@@ -259,6 +259,12 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         >>> ps.testing.collect(lambda scope: scope.batches_to_stream([[1, 2], [3]]))
         [(0, 1), (0, 2), (0, 3)]
         """
+        given: Any = batches  # of any type, until it is looked at
+        if not hasattr(given, "__iter__"):
+            raise BuildError(
+                f"operator {name!r} needs an iterable of batches, each a list of records or "
+                f"columns, and was given {given!r:.200}"
+            )
         return self._send_batches(batches, lambda: _size_of_all(batches), name)
 
     def _send_batches(
@@ -391,12 +397,23 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         [(0, 0), (1, 1), (2, 4)]
         """
         if isinstance(build, Source):
+            if isinstance(build, type):
+                raise BuildError(
+                    f"operator {name!r} needs a Source, and {build.__name__} is the class of some: "
+                    f"give {build.__name__}(...)"
+                )
             # Here and not above: many dataflows have none.
             from pointstamp.operators.partitioned_source import partitioned_source
 
             return partitioned_source(self, build, name, epoch_s)
         if is_async(build):
             return self.async_source(build, name=name)
+        if not callable(build):
+            raise BuildError(
+                f"operator {name!r} needs a Source, which has partitions() and open(), an "
+                "asynchronous generator function, or a function build(capability, info); found "
+                f"{build!r:.200}"
+            )
         builder = OperatorBuilder(self, name)
         builder.states.refuse(NOT_REPLAYED)
         stream = builder.new_output()

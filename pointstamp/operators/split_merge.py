@@ -172,7 +172,14 @@ class ConcatenateMethods(ScopeCore["Stream[Any]"]):
         >>> ps.testing.collect(build)
         [(0, 1), (0, 2), (0, 3)]
         """
-        streams = list(streams)
-        if not streams:
+        given: Any = streams  # of any type, until it is looked at
+        found = list(given) if isinstance(given, Iterable) else [given]
+        if not found:
             raise BuildError(f"scope {self.name!r}: concatenate needs at least one stream")
-        return concatenate(streams, name)
+        for stream in found:
+            if not isinstance(stream, StreamCore):
+                raise BuildError(
+                    f"operator {name!r} of scope {self.name!r} needs a list of streams, and "
+                    f"{stream!r:.200} is none"
+                )
+        return concatenate(found, name)

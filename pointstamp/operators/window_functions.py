@@ -17,7 +17,7 @@ import numpy as np
 from pointstamp.containers import kind_of
 from pointstamp.containers.batch_join import How, joined
 from pointstamp.containers.event_times import EventTimes, Ints
-from pointstamp.containers.keys import canonical_key
+from pointstamp.containers.keys import hashable_key
 from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.error_policy import ErrorPolicy
 from pointstamp.errors import ColumnError
@@ -359,7 +359,7 @@ class Join:
         else:
             side = 0 if pair[0] is not None else 1
             record, key = pair[side], self._keys[side]
-        return record if key is None else canonical_key(key(record))
+        return record if key is None else hashable_key(key(record))
 
 
 def groups(batch: Any, key: Any, operator: str = "a window") -> Iterator[tuple[Any, Any]]:

@@ -21,7 +21,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.reductions import Nothing
 from pointstamp.operators.split_merge import concatenate
-from pointstamp.operators.user_code import refuse_async_of
+from pointstamp.operators.user_code import check_function, refuse_async_of
 from pointstamp.operators.validation import validated
 from pointstamp.operators.window_assigners import (
     Sessions,
@@ -538,7 +538,9 @@ class _Made:
     def side(self, stream: StreamCore[Any], time: Any, key: Key) -> Side:
         """The records of a stream that have an event time and a key."""
         name, windows = self._name, self._windows
-        refuse_async_of(name, time, key)
+        if time is not None:
+            check_function(time, name, or_columns=True)
+        refuse_async_of(name, key)
         check_key(key, name)
 
         def check(batch: Any) -> None:

@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pointstamp.errors import TimestampError
+from pointstamp.errors import BuildError, TimestampError
 
 
 class Summary(Protocol):
@@ -355,6 +355,14 @@ class Product(Timestamp):
     inner: Any
 
     total = False
+
+    def __post_init__(self) -> None:
+        for part in (self.outer, self.inner):
+            if isinstance(part, type) or not hasattr(part, "less_equal"):
+                raise BuildError(
+                    f"a Product is of two types of times, as ps.Product(ps.Int, ps.Int) is; "
+                    f"{part!r} is none"
+                )
 
     @property
     def name(self) -> str:  # type: ignore[override]  # computed, not settable

@@ -9,6 +9,9 @@ Source: timely-dataflow `synchronization/barrier.rs`.
 
 from __future__ import annotations
 
+from typing import Any
+
+from pointstamp.errors import UsageError
 from pointstamp.runtime.worker import Worker
 
 
@@ -31,6 +34,11 @@ class Barrier:
     """
 
     def __init__(self, worker: Worker, name: str = "Barrier") -> None:
+        given: Any = worker  # of any type, until it is looked at
+        if not isinstance(given, Worker):
+            raise UsageError(
+                f"a Barrier is made by a worker, as main(worker) gets it; found {given!r}"
+            )
         self._worker = worker
         with worker.dataflow(name) as scope:
             self._input, stream = scope.new_input(name)

@@ -7,6 +7,7 @@ end nothing can ask for later, so it publishes that.
 from __future__ import annotations
 
 import os
+from _socket import gethostname
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -20,6 +21,16 @@ Args = TypeVarTuple("Args")
 
 takers: dict[str, Callable[[int, dict[str, Any]], object]] = {}
 """By run that this process shows: what takes the last counts of its workers."""
+
+
+def run_name(number: int) -> str:
+    """What a run is called that this process shows: unlike those of other machines, too."""
+    return f"{_this_process()}-{number}"
+
+
+def _this_process() -> str:
+    # Processes of two machines may have one number.
+    return f"{os.getpid()}@{gethostname()}"
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class CountedRun:
     Parameters
     ----------
     run : str
-        Its name, which begins with the number of the process that shows it.
+        Its name, by `run_name` of the process that shows it.
     worker : int
     """
 
@@ -61,7 +72,7 @@ class CountedRun:
         last = LastCounts(self._run, self._worker, self._counts.read())
         # It may be this one, which may be a worker of another program, too: a control connection
         # leads elsewhere then.
-        if self._run.startswith(f"{os.getpid()}-"):
+        if self._run.rpartition("-")[0] == _this_process():
             _take(None, last)
         else:
             publishing.publish(last)

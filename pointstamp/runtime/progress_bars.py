@@ -6,7 +6,6 @@ it is wanted: so it, and the library that it draws by, are imported by no other 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -44,9 +43,9 @@ def progress_shown(is_wanted: bool, workers: int) -> Iterator[str | None]:
     if not is_wanted:
         yield None
         return
-    from pointstamp.runtime.counted_run import takers
+    from pointstamp.runtime.counted_run import run_name, takers
 
-    run = f"{os.getpid()}-{next(_numbers)}"
+    run = run_name(next(_numbers))
     bar = import_module("pointstamp.observability.progress_bar").RunProgressBar(run, workers)
     takers[run] = bar.take
     try:

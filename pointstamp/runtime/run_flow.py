@@ -36,6 +36,7 @@ from uuid import uuid4
 
 from pointstamp.dataflow.run_epochs import RunEpochs
 from pointstamp.errors import BuildError, UsageError
+from pointstamp.operators.building import takes_names
 from pointstamp.operators.probe import Probe
 from pointstamp.operators.scope import Scope
 from pointstamp.runtime.execute import execute
@@ -139,6 +140,7 @@ def run(
     """
     if not isinstance(epoch_s, (int, float)) or not epoch_s >= 0:
         raise UsageError(f"an epoch takes epoch_s seconds, 0 or more; found {epoch_s!r}")
+    takes_names(build, [])
     with _durable(checkpoint, allow_missing, allow_new) as (durable, claim):
         flow = Flow(build, durable, float(epoch_s), uuid4().hex[:16], claim)
         execute(work, flow, workers=workers, threads=threads, **options)

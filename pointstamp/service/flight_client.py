@@ -31,12 +31,9 @@ ANSWER_S = 30.0
 DIAGNOSIS_S = 5.0
 """How long finding out why a server cannot be reached may take, for each step."""
 
-_GONE = (
-    fl.FlightUnavailableError,
-    fl.FlightTimedOutError,
-    fl.FlightCancelledError,
-    fl.FlightInternalError,
-)
+
+class Unanswered(StoppedError):
+    """A call failed of its transport: the worker is gone, or what leads to it."""
 
 
 class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
@@ -65,8 +62,10 @@ class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
         options = self._options(ANSWER_S + getattr(request, "wait_s", 0.0))
         with self._translated():
             action = fl.Action(request.verb, protocol.encode(request))
-            (answer,) = self._client.do_action(action, options)
-            return protocol.decode_answer(type(request), answer.body.to_pybytes())
+            answers = list(self._client.do_action(action, options))
+        if not answers:
+            raise self._unanswered("the call ended without an answer")
+        return protocol.decode_answer(type(request), answers[0].body.to_pybytes())
 
     def stage(self, request: protocol.StageBatches, batches: Iterable[Any]) -> StagingHandle:
         """Stage `batches`, all of one schema, for a commit."""
@@ -76,14 +75,20 @@ class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
         schema = first[0].schema if first else pa.schema([])
         with self._translated():
             writer, reader = self._client.do_put(descriptor, schema, self._options(None))
-            with writer:
-                for batch in chain(first, given):
+        try:
+            for batch in chain(first, given):  # which may raise errors of their own
+                with self._translated():
                     writer.write_batch(batch)
+            with self._translated():
                 writer.done_writing()
                 handle = reader.read()
-            if handle is None:
-                raise StoppedError(f"the worker at {self.address} gave no staging handle")
-            return protocol.decode(StagingHandle, handle.to_pybytes())
+        finally:
+            # It raises of what the call failed, which those before need not know.
+            with self._translated():
+                writer.close()
+        if handle is None:
+            raise self._unanswered("the call ended without a staging handle")
+        return protocol.decode(StagingHandle, handle.to_pybytes())
 
     def read(self, request: protocol.ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
         """(epoch, batch) of what the worker has of complete epochs."""
@@ -101,19 +106,41 @@ class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """Errors of Flight as errors of ours: as the worker said, or that it is gone."""
+        """Errors of Flight as errors of ours: as the worker said, or that it is gone.
+
+        What a worker raises has `extra_info`. All else is of the transport, whatever the class:
+        gRPC has no status of its own for most of what a connection can end of, and to Arrow an
+        unknown status is no error of Flight.
+        """
         try:
             yield
         except fl.FlightUnauthenticatedError as cause:
             raise AuthenticationError(
                 f"the server at {self.address} does not take this token: {cause}"
             ) from cause
-        except _GONE as cause:
+        except (fl.FlightError, pa.ArrowException, OSError) as cause:
+            if not _is_of_flight(cause):
+                raise  # of what is sent, as a batch of another schema
+            extra = getattr(cause, "extra_info", None)
+            if extra:
+                raise _refusal(extra, str(cause)) from cause
             if isinstance(cause, fl.FlightUnavailableError):
                 _check_tls(self.address, self._certificates)
-            raise StoppedError(f"the worker at {self.address} does not answer: {cause}") from cause
-        except fl.FlightServerError as cause:
-            raise _refusal(cause.extra_info, str(cause)) from cause
+            raise self._unanswered(cause) from cause
+
+    def _unanswered(self, why: object) -> Unanswered:
+        return Unanswered(f"the worker at {self.address} does not answer: {why}")
+
+
+def _is_of_flight(error: Exception) -> bool:
+    """Whether a call raised it; else it is Arrow's, of an argument.
+
+    >>> _is_of_flight(pa.ArrowException("Unknown error: Stream removed"))
+    True
+    >>> _is_of_flight(pa.ArrowInvalid("Tried to write record batch with different schema"))
+    False
+    """
+    return isinstance(error, fl.FlightError | OSError) or type(error) is pa.ArrowException
 
 
 def _check_tls(address: str, certificates: Certificates | None) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight
 
-from pointstamp.errors import PointstampError, ServiceError
+from pointstamp.errors import ServiceError
 from pointstamp.service import protocol
 from pointstamp.service.connection_guard import ConnectionGuard
 from pointstamp.service.service_worker import ServiceWorker
@@ -114,11 +114,11 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
 
     @contextlib.contextmanager
     def _called(self, context: Any) -> Iterator[None]:
-        """Answer a call: errors of ours are errors of Flight, by which a client knows which."""
+        """Answer a call: errors are errors of Flight, by which a client knows which they are."""
         self._guard.admit(context.peer())
         try:
             yield
-        except PointstampError as error:
+        except Exception as error:
             name = type(error).__name__
             extra = json.dumps({"error": name, "message": str(error)}).encode()
             raise fl.FlightServerError(f"{name}: {error}", extra) from error

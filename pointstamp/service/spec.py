@@ -285,7 +285,7 @@ def _schema(name: str, given: Any) -> pa.Schema:
 
 def known(named: Mapping[str, Named], name: str, what: str) -> Named:
     """What has this name; `UsageError` says which there are."""
-    if name not in named:
+    if not isinstance(name, str) or name not in named:
         raise UsageError(
             f"the service has no {what} {name!r}; it has {', '.join(map(repr, named)) or 'none'}"
         )

@@ -19,13 +19,16 @@ import pyarrow as pa
 
 from pointstamp.communication.tls import Certificates
 from pointstamp.errors import SchemaError, ServiceError, StoppedError
-from pointstamp.service.flight_client import RemoteWorker
+from pointstamp.service.flight_client import RemoteWorker, Unanswered
 from pointstamp.service.protocol import StageBatches, StagingHandle, Verb, encode
 
 Answer = TypeVar("Answer")
 
 RESTART_S = 60.0
 """How long the tasks and the sinks of streams try to reach workers that are started again."""
+
+BUSY_S = 60.0
+"""How long a worker is tried that listens, and whose calls are lost."""
 
 LOOK_S = 0.02
 
@@ -51,7 +54,7 @@ class Access:
     maintained : frozenset of str
         Which outputs are.
     patience_s : float
-        How long to try to reach a worker that does not answer: it may be started again, at the
+        How long to try to reach a worker that does not listen: it may be started again, at the
         same address.
     """
 
@@ -78,16 +81,22 @@ class Access:
         return self.repeated(worker, lambda found: found.ask(request))
 
     def repeated(self, worker: int, use: Callable[[RemoteWorker], Answer]) -> Answer:
-        """What `use` gives of a worker; again, where that was lost, and may start again."""
-        until = monotonic() + self.patience_s
+        """What `use` gives of a worker; again, where that was lost, and may start again.
+
+        And where it listens, so is there, while the call was lost on the way to it, as on a
+        machine that is too busy to connect in time. What `use` does may be done twice then.
+        """
+        began = monotonic()
         while True:
             try:
                 with self.worker(worker) as found:
                     return use(found)
-            except StoppedError:
-                if monotonic() >= until:
+            except StoppedError as error:
+                passed = monotonic() - began
+                may_be_busy = isinstance(error, Unanswered) and passed < BUSY_S
+                if passed >= self.patience_s and not (may_be_busy and self._listens(worker)):
                     raise
-            self._await_server(worker, until)
+            self._await_server(worker, began + self.patience_s)
 
     def _await_server(self, worker: int, until: float) -> None:
         """Wait until something listens where a worker was.
@@ -95,22 +104,28 @@ class Access:
         By connections that say nothing: a call of Flight takes much of the machine's time, which
         those that are started again need.
         """
-        found = urlsplit(self.endpoints[worker % len(self.endpoints)])
         while True:
             sleep(LOOK_S)
-            with (
-                suppress(OSError),
-                socket.create_connection((found.hostname, found.port), CONNECT_S),
-            ):
+            if self._listens(worker) or monotonic() >= until:
                 return
-            if monotonic() >= until:
-                return
+
+    def _listens(self, worker: int) -> bool:
+        found = urlsplit(self.endpoints[worker % len(self.endpoints)])
+        with (
+            suppress(OSError),
+            socket.create_connection((found.hostname, found.port), CONNECT_S),
+        ):
+            return True
+        return False
 
     def stage(
         self, input: str, epoch: int, partition: int, batches: Iterable[pa.RecordBatch]
     ) -> StagingHandle:
-        """Bring the records of a partition, each try under a name of its own."""
-        given = RepeatableBatches(batches) if self.patience_s else batches
+        """Bring the records of a partition, each try under a name of its own.
+
+        A commit names the one whose handle came back, so it does not matter how far others came.
+        """
+        given = RepeatableBatches(batches)
         return self.repeated(
             partition,
             lambda found: found.stage(StageBatches(input, epoch, uuid.uuid4().hex), given),
@@ -135,8 +150,9 @@ class RepeatableBatches:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         if self._kept is None:
             raise ServiceError(
-                f"a worker of the service was lost when it had been sent {self._n_bytes} bytes of "
-                "a partition, which Spark's task cannot read again: begin the query again"
+                f"a worker of the service, or the connection to it, was lost when it had been sent "
+                f"{self._n_bytes} bytes of a partition, which Spark's task cannot read again: have "
+                "Spark begin again what sends it"
             )
         yield from list(self._kept)
         for batch in self._rest:

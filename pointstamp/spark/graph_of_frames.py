@@ -72,6 +72,8 @@ def graph(
     ------
     ColumnError
         If `id`, `src` or `dst` are not there.
+    UsageError
+        If one of them is no DataFrame.
 
     Examples
     --------
@@ -469,6 +471,9 @@ def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
 
 
 def _check_columns(frame: DataFrame, needed: Sequence[str], what: str) -> None:
+    given: Any = frame  # of any type, until it is looked at
+    if not hasattr(given, "columns") or not hasattr(given, "mapInArrow"):
+        raise UsageError(f"{what} of a graph are a DataFrame of Spark, and not {given!r:.200}")
     missing = [name for name in needed if name not in frame.columns]
     if missing:
         raise ColumnError(

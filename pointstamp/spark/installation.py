@@ -32,7 +32,7 @@ from weakref import WeakSet
 from pointstamp import compiled
 from pointstamp.errors import SparkSetupError
 from pointstamp.spark.call_sites import call_site, called_at
-from pointstamp.spark.session import context_of, reason
+from pointstamp.spark.session import check_session, context_of, reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,6 +114,7 @@ def install_on_executors(spark: SparkSession) -> bool:
         pointstamp.spark.install_on_executors(spark)
         pointstamp.spark.run(triangles, {"edges": edges}, "a long, b long, c long", workers=8)
     """
+    check_session(spark)
     with called_at(spark, call_site("install_on_executors")):
         return _installed(spark)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import SchemaError
+from pointstamp.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,6 +56,8 @@ def with_schema(frame: DataFrame, schema: str | StructType) -> DataFrame:
     ------
     SchemaError
         If the schema is none, or has no columns.
+    UsageError
+        If the frame is no DataFrame.
 
     Examples
     --------
@@ -67,6 +69,9 @@ def with_schema(frame: DataFrame, schema: str | StructType) -> DataFrame:
             graph = pointstamp.spark.graph(edges, workers=2)
             return graph.find("(a)-[]->(b); (b)-[]->(c); (c)-[]->(a)").groupBy("a.id").count()
     """
+    given: Any = frame  # of any type, until it is looked at
+    if not hasattr(given, "select"):
+        raise UsageError(f"with_schema is given {given!r:.200}, and takes a DataFrame of Spark")
     struct = struct_of(schema)
     if not struct.fields:
         raise SchemaError("a DataFrame has columns: with_schema is given none")

@@ -111,6 +111,8 @@ def maintain(
                            checkpoint="s3://bucket/report")
         tonight.write.mode("append").saveAsTable("report_changes")
     """
+    from pointstamp.communication.target import check_workers
+    from pointstamp.operators.building import takes_names
     from pointstamp.service.checkpoint_config import checkpoint_of
     from pointstamp.service.epoch_run import EpochRuns
     from pointstamp.service.spec import RESULT
@@ -119,6 +121,10 @@ def maintain(
 
     if not isinstance(changes, Mapping) or not changes:
         raise UsageError(f"maintain is given a dict of DataFrames by input, and not {changes!r}")
+    for name, frame in changes.items():
+        if not hasattr(frame, "mapInArrow"):
+            raise UsageError(f"input {name!r} should be a DataFrame of Spark, not {frame!r:.200}")
+    takes_names(build, list(changes))  # before a session is started for it
     if run is not None and (not isinstance(run, str) or not run):
         raise UsageError(f"run= is a text that is not empty, or None, and not {run!r}")
     place = checkpoint_of(checkpoint)
@@ -127,6 +133,7 @@ def maintain(
     spark = spark or session()
     check_allocation(spark)
     workers = all_slots(spark) if workers is None else workers
+    check_workers(workers)
     check_slots(spark, workers)
     job = EpochJob(spark, EpochRuns(place), build, changes, form, diff, collections)
     feeds = job.feeds(job.runs.committed(run) or job.run(run, workers, certificates))

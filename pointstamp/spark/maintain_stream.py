@@ -110,6 +110,7 @@ def maintain_stream(
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    from pointstamp.communication.target import check_workers
     from pointstamp.operators.building import name_of
     from pointstamp.service.checkpoint_config import checkpoint_of
     from pointstamp.service.epoch_run import check_inputs
@@ -133,8 +134,7 @@ def maintain_stream(
         )
     spark = next(iter(streams.values())).sparkSession
     workers = all_slots(spark) if workers is None else workers
-    if workers < 1:
-        raise UsageError(f"a dataflow needs at least one worker, not {workers}")
+    check_workers(workers)
     check_slots(spark, workers)
     changes = [
         StreamOfChanges.of(name, frame, form, diff, collections) for name, frame in streams.items()

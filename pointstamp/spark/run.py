@@ -184,6 +184,7 @@ def run(
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from pointstamp.communication.authentication import new_secret
+    from pointstamp.communication.target import check_workers
     from pointstamp.communication.tcp import check_connections
     from pointstamp.operators.building import takes_names
     from pointstamp.runtime.run_options import check_options, is_eager
@@ -193,15 +194,14 @@ def run(
     from pointstamp.spark.task import Job, work
 
     inputs = inputs_by_name(build, inputs)
+    by_name = takes_names(build, list(inputs))  # before a session is started for it
     spark = spark or _session_of(inputs)
     check_allocation(spark)
     if fused:
         workers = _partitions(inputs, workers)
     workers = workers if workers is not None else all_slots(spark)
-    if workers < 1:
-        raise UsageError(f"a dataflow needs at least one worker, not {workers}")
+    check_workers(workers)
     check_slots(spark, workers)
-    by_name = takes_names(build, list(inputs))
     eager = is_eager(progress)
     check_connections(connections)
     check_options(

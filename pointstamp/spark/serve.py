@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
-from pointstamp.spark.session import check_allocation, context_of, count_slots, session
+from pointstamp.spark.session import (
+    check_allocation,
+    check_session,
+    context_of,
+    count_slots,
+    session,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -201,6 +207,7 @@ def serve(
 
 def _check(spark: SparkSession, workers: int) -> None:
     """Refuse a session that cannot have a resident job, or nothing besides it."""
+    check_session(spark)
     if context_of(spark) is None:
         raise SparkSetupError(
             "a service needs a session in the program that Spark's driver runs in, for its workers "

@@ -19,8 +19,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pointstamp.communication.target import check_workers
 from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.spark import java
 
@@ -88,8 +89,9 @@ def session(master: str | None = None, workers: int = 1) -> SparkSession:
         When PySpark, Java or bash is absent, when another session with another master
         is active, when Spark does not start, or when there are fewer slots than workers.
     """
-    if workers < 1:
-        raise UsageError(f"a dataflow needs at least one worker, not {workers}")
+    check_workers(workers)
+    if master is not None and not isinstance(master, str):
+        raise UsageError(f"a master of Spark is a text such as 'local[4]', and not {master!r}")
     spark = _active(master) or _start(master, workers)
     check_slots(spark, workers)
     return spark
@@ -230,6 +232,15 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+def check_session(spark: Any) -> None:
+    """Refuse what is no session, such as the text of a master."""
+    if not hasattr(spark, "conf"):
+        raise UsageError(
+            f"a session of Spark is needed, such as pointstamp.spark.session() gives, and not "
+            f"{spark!r}"
+        )
+
+
 def check_slots(spark: SparkSession, workers: int) -> None:
     """Refuse a barrier stage of `workers` tasks where Spark has not the slots for it.
 
@@ -276,6 +287,7 @@ def check_allocation(spark: SparkSession) -> None:
 not allow with dynamic allocation, and spark.dynamicAllocation.enabled is true: start the session \
 with spark.dynamicAllocation.enabled=false, spark.executor.instances and spark.executor.cores
     """
+    check_session(spark)
     is_dynamic = (spark.conf.get("spark.dynamicAllocation.enabled", None) or "").lower() == "true"
     if is_dynamic and not re.match(r"local($|\[)", spark.conf.get("spark.master", None) or ""):
         raise SparkSetupError(

@@ -16,7 +16,7 @@ from typing import Any
 
 from pointstamp.containers.registry import batches_of, kind_of
 from pointstamp.dataflow.connectors import SinkContext, Source, TransactionalSink
-from pointstamp.errors import ContainerError
+from pointstamp.errors import ContainerError, UsageError
 from pointstamp.operators.partitioned_source import partitions_of
 
 N_BATCHES = 20
@@ -94,6 +94,10 @@ def check_source(
     from a position on comes what comes after it; partition 'a' has [1, 2] after position 0, and \
 read from there on [0, 1, 2]
     """
+    if not isinstance(source, Source):
+        raise UsageError(
+            f"a source has partitions() and open(partition, position), and {source!r:.200} has not"
+        )
     names = partitions_of(source, type(source).__name__)
     again = partitions_of(source, type(source).__name__)
     if getattr(source, "discover_s", None) is None:
@@ -254,6 +258,8 @@ def check_sink(
     ...         return pq.read_table(folder, ignore_prefixes=["."]).to_pylist()
     ...     check_sink(ps.FileSink(folder), batches, read)
     """
+    if not hasattr(sink, "open"):
+        raise UsageError(f"a sink has open(context), and {sink!r:.200} has not")
     _require(len(batches) > 1, "a sink is checked with two batches at least", f"found {batches}")
     check = _check_transactions if isinstance(sink, TransactionalSink) else _check_written
     check(sink, batches, read, workers)

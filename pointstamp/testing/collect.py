@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pointstamp.containers import kind_of
+from pointstamp.errors import BuildError
+from pointstamp.operators.building import name_of, takes_names
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.execute import execute
@@ -31,6 +33,7 @@ def collect(
     >>> collect(lambda scope: scope.to_stream([scope.index]), workers=2, seed=7)
     [(0, 0), (0, 1)]
     """
+    takes_names(build, [])
 
     def main(worker: Worker) -> list[tuple[Any, Any]]:
         found: list[tuple[Any, Any]] = []
@@ -39,7 +42,12 @@ def collect(
             found.extend((time, record) for record in kind_of(batch).records(batch))
 
         with worker.dataflow() as scope:
-            build(scope).inspect_batch(note)
+            stream: Any = build(scope)
+            if not isinstance(stream, Stream):
+                raise BuildError(
+                    f"{name_of(build)} should return a stream, and returned {stream!r:.200}"
+                )
+            stream.inspect_batch(note)
         worker.run()
         return found
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from pointstamp.containers.codec import decode, encode
 from pointstamp.containers.rows import dump
-from pointstamp.errors import TimestampError
+from pointstamp.errors import TimestampError, UsageError
 from pointstamp.progress.timestamp import Refinement, Timestamp
 
 N_TRIED = 2_000
@@ -97,6 +97,11 @@ def check_timestamp(
     ...     error.law, error.values
     ('the key extends the order', {'a': 0, 'b': 1})
     """
+    if not hasattr(timestamp, "less_equal"):
+        raise UsageError(
+            f"a type of times is an instance of a subclass of ps.Timestamp, and {timestamp!r:.200} "
+            "is none"
+        )
     subject = _Subject(timestamp, [_crossing(timestamp, type_) for type_ in (timestamp, *outer)])
     for value in (None, object(), *wrong):
         _require_rejection(timestamp, value)

@@ -18,7 +18,7 @@ import pointstamp as ps
 from pointstamp import build_info, col
 from pointstamp.collections.aggregate import GroupState, state_of
 from pointstamp.collections.schema import schema_of
-from pointstamp.errors import BuildError, DataError, OperatorError, SchemaError
+from pointstamp.errors import BuildError, DataError, InputError, OperatorError, SchemaError
 
 BIG = col("n") > 1
 NAMED = col("t").fill_null("unknown")
@@ -413,6 +413,13 @@ def _not_left(scope: Any, t: Any) -> Any:
         (lambda scope, t: t.filter(col("n").is_in("ab")), "needs a list of values"),
         (lambda scope, t: t.filter(col("n").is_in(t)), "semi"),
         (lambda scope, t: t.map(lambda row: row, "n array<long?>"), "may be null as it is"),
+        (lambda scope, t: t.map(5, "n long"), "'Map' needs a function; found 5"),
+        (lambda scope, t: t.flat_map(None, "n long"), "'FlatMap' needs a function; found None"),
+        (lambda scope, t: t.inspect(5), "'Inspect' needs a function; found 5"),
+        (lambda scope, t: t.threshold("a"), "'Threshold' needs a function; found 'a'"),
+        (lambda scope, t: t.iterate(None), "'Iterate' needs a function; found None"),
+        (lambda scope, t: t.rename(["n"]), "needs a dict of new names by the old"),
+        (lambda scope, t: t.join(t, on=[]), "no column as its key"),
         (_used_outside, r"take it out of its loop by leave\(\)"),
         (_not_left, r"take it out of its loop by leave\(\)"),
     ],
@@ -420,6 +427,15 @@ def _not_left(scope: Any, t: Any) -> Any:
 def test_what_is_often_meant_is_named(build: Any, said: str) -> None:
     with pytest.raises((BuildError, SchemaError), match=said):
         ps.View(build, t="n long")
+
+
+def test_what_is_no_name_is_no_input_and_no_result() -> None:
+    view = ps.View(lambda scope, t: t, t="n long")
+    for call in (lambda: view.insert([], [(1,)]), lambda: view.upsert([], [(1,)])):
+        with pytest.raises(InputError, match=r"known by its name, a text, and not by \[\]"):
+            call()
+    with pytest.raises(InputError, match=r"there is no result \[\]; there are \['result'\]"):
+        view.snapshot([])  # type: ignore[arg-type]  # as is to be seen
 
 
 def test_what_is_no_column_is_refused_by_name() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from pointstamp.containers import decode, encode, kind_named, kind_of, register, registry
 from pointstamp.containers.rows import RowsKind
+from pointstamp.dataflow.spillable import OnDisk
 from pointstamp.errors import ContainerError, SerializationError
 
 
@@ -112,4 +113,5 @@ def test_what_is_no_container_is_refused_with_advice(batch, advice):
     with pytest.raises(ContainerError, match=advice) as caught:
         kind_of(batch)
     assert "list, Arrays" in str(caught.value)
+    assert OnDisk.__name__ not in str(caught.value)  # which no program has
     assert type(batch).__name__ in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pointstamp as ps
 from pointstamp.containers import Arrays
 from pointstamp.errors import (
     BuildError,
+    ColumnError,
     ContainerError,
     DataError,
     FeedbackError,
@@ -160,6 +162,13 @@ def test_the_code_that_sends_to_a_key_that_fails_is_told_whose_it_is() -> None:
         (lambda s: s.to_stream([1]).window(10)[0], BuildError, ["ps.Tumbling(10)", "found 10"]),
         (lambda s: s.iterator_source(lambda time: 3, ps.Probe()), UsageError, ["it gave 3"]),
         (lambda s: s.to_stream([1]).partition("2", int)[0], BuildError, ["'2' were asked for"]),
+        (lambda s: s.to_stream([{"a": 1}]).top_k(1, by="a"), ColumnError, ["lambda r: r['a']"]),
+        (lambda s: s.to_stream([{"a": 1}]).top_k(1, key="a"), ColumnError, ["lambda r: r['a']"]),
+        (
+            lambda s: s.flow_controlled([(0, [1]), 5], ps.Probe()),
+            DataError,
+            ["'FlowControlled' is given pairs (time, batch)", "found 5"],
+        ),
     ],
 )
 def test_what_does_not_fit_is_said_with_what_would(build: Any, kind: Any, words: list[str]) -> None:
@@ -256,6 +265,51 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
         (lambda s: s.unary(ps.Pipeline(), "U", gives_none), "'U': gives_none gave None, and is to"),
         (lambda s: s.unary_notify(ps.Pipeline(), "U", gives_none), "'U': gives_none gave None"),
         (lambda s: s.scope.source(gives_none, "S"), "'S': gives_none gave None"),
+        (lambda s: s.scope.source(5), "'Source' needs a Source, which has partitions() and open()"),
+        (lambda s: s.scope.source(ps.FileSource), "FileSource is the class of some: give FileSo"),
+        (lambda s: s.scope.flow_controlled([], None), "'FlowControlled' waits for a probe, which"),
+        (lambda s: s.scope.flow_controlled(5, ps.Probe()), "an iterable of pairs (time, batch)"),
+        (lambda s: s.scope.flow_controlled([], ps.Probe(), None), "it may run None times ahead"),
+        (lambda s: s.scope.iterator_source(3, ps.Probe()), "'IteratorSource' needs a function"),
+        (lambda s: s.top_k(1, by=5), "'TopK' needs a function; found 5"),
+        (lambda s: ps.graph.connected_components([(1, 2)]), "reads a stream of edges, and [(1, 2)"),
+        (lambda s: ps.graph.connected_components(s, [3]), "reads a stream of vertices, and [3] is"),
+        (lambda s: ps.graph.pagerank(s, vertices=[3]), "reads a stream of vertices, and [3] is no"),
+        (lambda s: ps.graph.sssp(None, 1), "reads a stream of edges, and None is none"),
+        (lambda s: s.state_machine(None), "'StateMachine' needs a function; found None"),
+        (lambda s: s.aggregate(max, emit=5, key=str), "'Aggregate' needs a function; found 5"),
+        (lambda s: s.window(ps.Tumbling(2), 5.5)[0], "'Window' needs a function, the name of a"),
+        (lambda s: s.unary(ps.Pipeline(), "U", None), "'U' needs a function; found None"),
+        (lambda s: s.unary_notify(ps.Pipeline(), "U", None), "'U' needs a function; found None"),
+        (lambda s: s.iterate(3), "'Iterate' needs a function; found 3"),
+        (lambda s: s.enter(None), "enters a scope that is in that one, such as iterative()"),
+        (lambda s: s.enter(s), "enters a scope that is in that one, such as iterative()"),
+        (lambda s: s.probe_with(None), "'Probe' has a probe follow a stream, one that probe() of"),
+        (lambda s: s.command(5), "'Command' needs a command as a list of a program and its argu"),
+        (lambda s: s.unary(ps.Pipeline, "U", gives_none), "'U' of scope 'Dataflow' needs a pact,"),
+        (lambda s: s.scope.iterative(None), "of two types of times, as ps.Product(ps.Int, ps.Int"),
+        (lambda s: s.scope.batches_to_stream(5), "'FromBatches' needs an iterable of batches"),
+        (lambda s: s.scope.async_source(5), "'AsyncSource' needs an asynchronous generator func"),
+        (lambda s: s.scope.concatenate([None]), "needs a list of streams, and None is none"),
+        (lambda s: ps.graph.k_core(s, "2"), "k_core needs an integer as its k, not '2'"),
+        (
+            lambda s: ps.graph.pagerank(s, rounds=None),
+            "pagerank needs an integer as its rounds, not Non",
+        ),
+        (
+            lambda s: ps.graph.pagerank(s, damping="2"),
+            "a number from 0 to 1 as its damping, not '2'",
+        ),
+        (lambda s: ps.graph.communities(s, rounds=1.5), "needs an integer as its rounds, not 1.5"),
+        (
+            lambda s: ps.graph.power_iteration_clusters(s, k=None, rounds=1),
+            "needs an integer as its k",
+        ),
+        (lambda s: ps.graph.weighted_ranks(s, tolerance="x"), "a number above 0 as its tolerance"),
+        (
+            lambda s: ps.graph.weighted_ranks(s, rounds=1, sources=["a"]),
+            "weighted_ranks needs an integer as each source, not 'a'",
+        ),
         (lambda s: ps.graph.bfs(s, "a"), "bfs needs an integer as its source, not 'a'"),
         (lambda s: ps.graph.landmark_distances(s, "ab"), "needs a list of landmarks, not 'ab'"),
     ],
@@ -264,6 +318,69 @@ def test_what_is_no_code_is_refused_when_the_dataflow_is_built(act: Any, words: 
     error, cause = cause_of(lambda s: act(rows(s, "kx", RECORDS)))
     assert isinstance(cause, UsageError)
     assert words in str(error)
+
+
+def test_what_builds_no_dataflow_is_refused_before_a_worker_begins() -> None:
+    for call in (
+        lambda: ps.run(None),  # type: ignore[arg-type]  # as is to be seen
+        lambda: ps.run(lambda scope, edges: edges),  # type: ignore[arg-type,misc]
+        lambda: ps.testing.collect(5),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(BuildError, match=r"a function of a scope|called with a scope and"):
+            call()
+    with pytest.raises(ps.errors.WorkerError, match="should return a stream, and returned None"):
+        ps.testing.collect(lambda scope: None)  # type: ignore[arg-type,return-value]
+
+
+def test_what_is_no_worker_no_type_of_times_and_no_events_is_refused() -> None:
+    for call in (
+        lambda: ps.Barrier(None),  # type: ignore[arg-type]  # as is to be seen
+        lambda: ps.Sequencer(5),  # type: ignore[arg-type]
+        lambda: ps.SharedInput(None),  # type: ignore[arg-type]
+        lambda: ps.Events(5),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(UsageError, match=r"by a worker|no type of times|an iterable of events"):
+            call()
+
+
+def test_what_is_no_connector_and_no_type_of_times_is_not_checked() -> None:
+    for check in (
+        lambda: ps.testing.check_source(None),  # type: ignore[arg-type]
+        lambda: ps.testing.check_sink(None, [[1], [2]], list),
+        lambda: ps.testing.check_timestamp(None, [], []),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(UsageError, match=r"has not|is none"):
+            check()
+
+
+SIGNALING = Decimal("sNaN")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda s, key: s.aggregate(lambda k, r, n: n, key=key),
+        lambda s, key: s.reduce(max, key=key),
+        lambda s, key: s.top_k(1, key=key),
+        lambda s, key: s.map(lambda r: (key(r), r)).state_machine(lambda k, r, n: (n, [])),
+        lambda s, key: s.map(key).distinct(),
+        lambda s, key: s.join(s, key),
+        lambda s, key: s.window(ps.Tumbling(2), key=key)[0],
+    ],
+    ids=["aggregate", "reduce", "top_k", "state_machine", "distinct", "join", "window"],
+)
+def test_a_key_that_cannot_be_one_is_said_on_one_worker_as_on_several(
+    act: Any, workers: int
+) -> None:
+    for key, said in (([1], "tuple(key)"), ((1, {}), "tuple(sorted"), (SIGNALING, "is quiet")):
+        error, cause = cause_of(
+            lambda s, key=key: act(s.to_stream([1]), lambda record: key), workers
+        )
+        assert isinstance(
+            cause if isinstance(cause, KeyHashError) else cause.__cause__, KeyHashError
+        )
+        assert said in str(error)
 
 
 def test_the_advice_for_arrays_is_what_they_take() -> None:

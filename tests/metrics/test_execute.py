@@ -202,20 +202,19 @@ def test_an_input_ahead_of_a_probe_is_its_lag(tmp_path: Path) -> None:
 
 @pytest.mark.once
 def test_sources_that_are_held_back_are_timed(tmp_path: Path) -> None:
+    """Also those of a dataflow that has begun and ended since the last scrape."""
+
     def build(worker: ps.Worker, folder: Path) -> None:
         with worker.dataflow("slow") as scope:
-            stays, _ = scope.new_input()  # its dataflow, with what was counted of it
             stream = scope.batches_to_stream([["x" * 1000] * 1000] * 12)
             slowly = stream.exchange(to=lambda _: 1).inspect_batch(lambda *_: time.sleep(0.002))
-            probe = slowly.probe()
-        worker.step_while(lambda: not probe.done)
+            slowly.probe()
+        worker.run()
         (folder / f"worked-{worker.index}").touch()
         wait_for(worker, folder / "go on")
-        stays.close()
 
     with executing(build, tmp_path, workers=2, in_flight_bytes=100_000) as url:
         try:
-            await_ready(url)
             await_files(tmp_path, "worked-*", 2)
             found = scrape(url)
             assert found.sum("backpressure_seconds_total", worker="0") > 0

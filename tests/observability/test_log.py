@@ -411,6 +411,8 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_worker_begins(
     (tmp_path / "file").write_text("")
     with pytest.raises(FileFormatError, match="a log cannot be written there"):
         ps.execute(rounds, log=Log(tmp_path / "file" / "log"))
+    with pytest.raises(UsageError, match="a log is written to a folder, a path or a text, not 5"):
+        ps.execute(rounds, log=Log(5))  # type: ignore[arg-type]  # as is to be seen
 
 
 # Live.

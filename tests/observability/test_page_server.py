@@ -132,6 +132,9 @@ def test_a_page_elsewhere_is_shown_by_its_address(server: PageServer) -> None:
 
 
 def test_bad_places_and_tokens_are_refused(server: PageServer) -> None:
+    for host, port in ((None, 0), ("127.0.0.1", "x")):
+        with pytest.raises(UsageError, match=f"a text, and a port, an integer; found {host!r} and"):
+            PageServer(Fixed(), host, port)  # type: ignore[arg-type]  # as is to be seen
     with pytest.raises(UsageError, match="at least 16"):
         PageServer(Fixed(), token="short")
     with pytest.raises(CommunicationError, match=f"port {server.port}"):

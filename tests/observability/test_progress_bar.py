@@ -19,13 +19,15 @@ import pytest
 from rich.console import Console
 
 import pointstamp as ps
+from pointstamp.communication import publishing
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.dataflow.source_counts import SourceCounts
 from pointstamp.errors import MissingExtraError, UsageError, WorkerError
 from pointstamp.formats import extras
 from pointstamp.observability import progress_bar
 from pointstamp.observability.progress_bar import RunFigures, RunProgressBar, part_read
-from pointstamp.runtime.counted_run import CountedRun
+from pointstamp.runtime import counted_run
+from pointstamp.runtime.counted_run import CountedRun, run_name
 from pointstamp.runtime.watched_program import ReadWorkers, read_program
 
 LIMIT_S = 60.0
@@ -465,6 +467,19 @@ def test_two_runs_of_one_process_do_not_count_each_other() -> None:
     ps.execute(counted.counting(main))
     assert found == [[], [0]]
     assert len(bars) == 2
+
+
+def test_of_two_machines_whose_processes_have_one_number_one_shows_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    published: list[Any] = []
+    monkeypatch.setattr(publishing, "publish", published.append)
+    counted = CountedRun(run_name(0), 1)
+    counted.publish()
+    assert published == []
+    monkeypatch.setattr(counted_run, "gethostname", lambda: "another machine")
+    counted.publish()
+    assert [last.worker for last in published] == [1]
 
 
 PROGRAM = """

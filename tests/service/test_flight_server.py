@@ -272,6 +272,25 @@ def test_a_remote_worker_raises_what_the_worker_raised(service):
         link.ask(GetStatus())
 
 
+def test_a_bug_of_a_worker_is_no_loss_of_it(encrypted, certificates, monkeypatch):
+    def fails(self, request):
+        raise ZeroDivisionError("in a handler")
+
+    monkeypatch.setattr(ServiceWorker, "status", fails)
+    with (
+        RemoteWorker(encrypted.endpoints[0], encrypted.token, certificates) as link,
+        pytest.raises(ServiceError, match="ZeroDivisionError: in a handler") as caught,
+    ):
+        link.ask(GetStatus())
+    assert type(caught.value) is ServiceError
+
+
+def test_what_is_no_name_is_no_input_of_a_service(service):
+    for given in ([], "x", None):
+        with pytest.raises(UsageError, match=re.escape(f"the service has no input {given!r}; it ")):
+            service.input(given)
+
+
 def test_the_service_is_driven_by_its_object_through_the_endpoints(service, epoch):
     numbers = service.input("numbers")
     numbers.send(pa.table({"n": range(20_000)}))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp import spark
+from pointstamp.errors import BuildError, SparkSetupError, UsageError
 from pointstamp.spark.session import check_allocation, check_slots, count_slots, session
 
 
@@ -63,8 +66,29 @@ def test_on_this_machine_dynamic_allocation_means_nothing(master):
 
 
 def test_a_number_of_workers_is_positive():
-    with pytest.raises(UsageError, match="at least one worker, not 0"):
-        session(workers=0)
+    for workers in (0, "2", None):
+        with pytest.raises(UsageError, match=f"at least one worker; {workers!r} were asked for"):
+            session(workers=workers)
+
+
+def test_what_is_no_program_or_no_session_is_refused_before_spark_is_started():
+    """Where a session is, none is made of what is given in its place."""
+    frame = Told()
+    frame.mapInArrow = None
+    maintain = partial(spark.maintain, checkpoint="a folder")
+    for call, error, said in [
+        (lambda: spark.run(None, []), BuildError, "should be a function of a scope"),
+        (lambda: maintain(None, None, {"a": frame}), BuildError, "should be a function of"),
+        (lambda: maintain(print, None, {"a": 5}), UsageError, "'a' should be a DataFrame"),
+        (lambda: spark.run(lambda scope: 0, [], spark="local[2]"), UsageError, "not 'local"),
+        (lambda: spark.serve(print, "local[2]"), UsageError, "such as pointstamp.spark.session()"),
+        (lambda: spark.install_on_executors(None), UsageError, "session of Spark is needed"),
+        (lambda: spark.session(5), UsageError, "a master of Spark is a text such as"),
+        (lambda: spark.with_schema(None, "a long"), UsageError, "takes a DataFrame of Spark"),
+        (lambda: spark.graph([(1, 2)]), UsageError, "edges of a graph are a DataFrame of Spark"),
+    ]:
+        with pytest.raises(error, match=re.escape(said)):
+            call()
 
 
 @pytest.mark.spark

@@ -11,9 +11,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import pointstamp as ps
 from pointstamp.errors import EpochError, SchemaError, ServiceError, StoppedError, UsageError
-from pointstamp.service.flight_client import RemoteWorker
+from pointstamp.service.flight_client import RemoteWorker, Unanswered
 from pointstamp.service.protocol import AwaitCompletion, AwaitEpoch
 from pointstamp.service.worker_pools import Termination
+from pointstamp.spark import access as access_module
 from pointstamp.spark import source
 from pointstamp.spark.access import Access
 
@@ -136,6 +137,30 @@ def test_a_task_that_is_tried_again_counts_once(service, batch):
     again, other = batch.task(0, 1, 2), batch.task(1, 3)
     batch.commit(again, other)
     assert out(service, batch) == [1, 2, 3]
+
+
+def test_a_call_that_is_lost_on_the_way_to_a_worker_is_made_again(
+    service, access, batch, monkeypatch
+):
+    """As on a machine that is too busy to connect in time; what was staged by it does not count."""
+    staging, asking, lost = RemoteWorker.stage, RemoteWorker.ask, []
+
+    def lose(answer, what):
+        if what not in lost:
+            lost.append(what)
+            raise Unanswered("connection attempt timed out")
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RemoteWorker, "stage", lambda *args: lose(staging(*args), "stage"))
+        patch.setattr(RemoteWorker, "ask", lambda *args: lose(asking(*args), args[1]))
+        batch.commit(batch.task(0, 1, 2))
+        assert len(lost) == 3  # the staging, the commit, and waiting for it
+        patch.setattr(RemoteWorker, "stage", lambda *args: lose(staging(*args), len(lost)))
+        patch.setattr(access_module, "BUSY_S", 0.1)
+        with pytest.raises(Unanswered, match="timed out"):
+            Batch(patch, access, batch.number + 1).task(0, 1)
+    assert out(service, batch) == [1, 2]
 
 
 def test_of_two_tries_at_once_the_one_that_spark_names_counts(service, batch):
