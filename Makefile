@@ -34,7 +34,7 @@ PYTEST_ARGS ?= -n 5 --dist loadgroup
 RERUNS := --reruns 1 --max-suite-reruns 3 --rerun-show-tracebacks
 
 # Of what does not wait: each process more takes ten seconds to find its tests.
-AT_ONCE = $(subst -n 5,-n 3,$(PYTEST_ARGS))
+AT_ONCE = $(subst -n 5 --dist,-n 3 --dist,$(PYTEST_ARGS))
 
 # The tests start Python some hundreds of times, and each would compile every module that it
 # imports: some images forbid it to keep what it compiled.

@@ -187,13 +187,8 @@ def _name_groups(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Have the garbage collector leave thousands of tests alone, which live until the end.
-
-    It took a third of the time, as Hypothesis and dataflows make many objects and each
-    round looked at all there are. Who needs a round of it in a test asks for one.
-    """
+    """Have the garbage collector leave thousands of tests alone, which live until the end."""
     _freeze()
-    gc.set_threshold(20_000, 10, 50)
 
 
 def _freeze() -> None:
@@ -234,6 +229,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # imported: workers that are processes do so for each test of theirs, and need few of them.
     for module in MODULES:
         import_module(module)
+    # Rounds of the garbage collector took a third of the time, as Hypothesis, dataflows and tests
+    # are many objects, and each round looks at all. Who needs one in a test asks for it.
+    gc.set_threshold(20_000, 10, 50)
     config.pluginmanager.register(FilesOfDoctests())
     config.stash[ERRORS] = os.dup(2)
     has_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)

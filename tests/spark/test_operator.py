@@ -24,11 +24,6 @@ WORDS = [["b", "a", "b"], [], ["c", "a"]]
 COUNTS = [(0, ("a", 1)), (0, ("b", 2)), (2, ("a", 1)), (2, ("c", 1))]
 
 
-@pytest.fixture(params=[1, 2, 4])
-def workers(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
-
-
 def count(frame: Any) -> Any:
     return frame.groupBy("word").count()
 
@@ -68,7 +63,8 @@ def main(worker: Any, make: Any, job: Any, schema: Any = None) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("make", "schema"), [(columns, None), (arrays, None), (rows, "word string")]
+    ("make", "schema", "workers"),
+    [(columns, None, 1), (arrays, None, 2), (rows, "word string", 4)],
 )
 def test_each_time_is_a_frame_and_its_answer_comes_at_that_time(
     spark: Any, make: Any, schema: Any, workers: int
