@@ -64,7 +64,7 @@ class Backpressure:
         self._n_over = 0
         self._held_by: set[int] = set()
         self._waiting: list[Callable[[], None]] = []
-        self.time = ThrottledTime()
+        self.throttled_time = ThrottledTime()
 
     @property
     def is_throttled(self) -> bool:
@@ -83,14 +83,14 @@ class Backpressure:
         """One more channel is over its limit."""
         self._n_over += 1
         if self._n_over == 1:
-            self.time.note(self.is_throttled)
+            self.throttled_time.note(self.is_throttled)
             self._notify(True)
 
     def under(self) -> None:
         """One less is."""
         self._n_over -= 1
         if self._n_over == 0:
-            self.time.note(self.is_throttled)
+            self.throttled_time.note(self.is_throttled)
             self._notify(False)
             self._go_on()
 
@@ -98,10 +98,10 @@ class Backpressure:
         """A peer has said whether it is over its limit."""
         if is_over:
             self._held_by.add(peer)
-            self.time.note(self.is_throttled)
+            self.throttled_time.note(self.is_throttled)
         else:
             self._held_by.discard(peer)
-            self.time.note(self.is_throttled)
+            self.throttled_time.note(self.is_throttled)
             self._go_on()
 
     def _go_on(self) -> None:

@@ -155,7 +155,7 @@ class WorkerMeter(StepObserver):
         """Of the dataflow that is being built."""
         worker = self.worker()
         backpressure = None if worker is None else worker.environment.backpressure
-        return None if backpressure is None else backpressure.time
+        return None if backpressure is None else backpressure.throttled_time
 
     def _forget_complete(self) -> None:
         """Let go of the eldest dataflows that are complete, if there are many."""

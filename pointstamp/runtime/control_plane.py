@@ -95,7 +95,7 @@ class ControlPlane:
         """Forget a dataflow that is complete or dropped; its structure until all have compared."""
         del self.dataflows[dataflow.number]
         if dataflow.backpressure is not None:
-            dataflow.backpressure.time.note(False)
+            dataflow.backpressure.throttled_time.note(False)
         what = "has dropped dataflow %r" if dataflow.is_dropped else "has completed dataflow %r"
         self._log_one(what, dataflow)
         if dataflow.number not in self._uncompared:

@@ -532,7 +532,7 @@ def test_all_slots_are_used_where_no_number_is_given(spark):
 def test_what_cannot_be_called_with_the_inputs_is_said_before_anything_starts(spark):
     with pytest.raises(BuildError, match=r"same\(scope, records\) cannot be called .* a, b"):
         run(same, {"a": spark.range(3), "b": spark.range(3)}, "id long")
-    with pytest.raises(UsageError, match="at least one worker, not 0"):
+    with pytest.raises(UsageError, match="at least one worker; 0"):
         run(same, {"records": spark.range(3)}, "id long", 0)
 
 
