@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,11 @@ from pointstamp.service.changes_columns import no_rows
 FEED_TIME = pa.timestamp("us", tz="UTC")
 """The type of `_commit_timestamp`."""
 
-_KINDS = pa.array(["insert", "delete"])
+
+@cache
+def _kinds() -> pa.Array[Any]:
+    """Not made with the module: Arrow imports pandas for it, which takes half a second."""
+    return pa.array(["insert", "delete"])
 
 
 def feed_schema(schema: Schema, output: str) -> pa.Schema:
@@ -88,7 +93,7 @@ def feed_rows(
     diffs = numbers(changes.column(diff_column(schema)))
     for of in _repeated(np.abs(diffs)):
         rows = changes.select(schema.names).take(arrow_array(of))
-        kinds = _KINDS.take(arrow_array((diffs[of] < 0).astype(np.int8)))
+        kinds = _kinds().take(arrow_array((diffs[of] < 0).astype(np.int8)))
         columns = [*rows.columns, kinds, *epoch_columns(epoch, time, len(of))]
         yield pa.RecordBatch.from_arrays(columns, schema=into)
 

@@ -83,8 +83,13 @@ def labels_of(graph: Any) -> dict[int, int]:
 
 
 def test_tables_are_what_a_recount_says_and_components_go_on_with_the_second_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    quick_to_start: str,
 ) -> None:
+    # Of two Javas for each run, PySpark starts the second alone.
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", quick_to_start)
     # So that the server of the pipeline takes a port that is free; not as a value of "1", with
     # which Java would look for the classes of a checkout of Spark.
     monkeypatch.setenv("SPARK_TESTING", "true")
