@@ -3,7 +3,8 @@
 A Parquet file is scanned, goes through a dataflow that changes nothing, and is
 written to Spark's sink for nothing. The bar is `mapInArrow` with a function that
 gives back what it gets: Python is reached by both, workers that know each other and
-two shuffles of packed batches are what ours adds; fused, only the former.
+shuffles of packed batches are what ours adds: one behind two workers, who read the scan
+themselves if it has two partitions, and two where one does it all; fused, none.
 """
 
 from __future__ import annotations

@@ -25,6 +25,10 @@ Spark unfolds (`inline` of `arrays_zip`) without a pass in Python, were no quick
 packed batches, with strings or without. By far the most was none of these: `allGather` sleeps
 a second in each task, so the tasks meet at the driver (`driver_control`).
 
+Where the one input is a scan of as many partitions as there are workers, and that is known
+(`scanned_inputs`), the first step is left out: the workers read it, and deal their batches among
+themselves, as a scan may have all records in one of its partitions.
+
 A caller that knows that a stage of its own is not needed says so, by `fused=True`, and the plan is
 one step, `mapInArrow(barrier=True)`, at the cost of the one that does nothing.
 """
@@ -191,6 +195,7 @@ def run(
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.given_inputs import inputs_by_name
     from pointstamp.spark.known_schemas import struct_of
+    from pointstamp.spark.scanned_inputs import is_scanned
     from pointstamp.spark.task import Job, work
 
     inputs = inputs_by_name(build, inputs)
@@ -228,6 +233,7 @@ def run(
     # Without inputs, the stage still needs rows to come from somewhere: Spark leaves out what
     # it knows to be empty, but does not know that of what a function makes of nothing.
     frames = list(inputs.values()) or [spark.range(0)]
+    reads_records = fused or is_scanned(inputs, workers)
     # Spark reads a text that is not simple here; nothing runs.
     struct = struct_of(schema)
     arrow_schema = to_arrow_schema(struct, timezone="UTC")
@@ -242,6 +248,7 @@ def run(
         control,
         eager,
         counted,
+        reads_records,
         fused,
         certificates,
         accumulate,
@@ -255,7 +262,8 @@ def run(
     if fused:
         fused_in = frames[0].mapInArrow(running, struct, barrier=True)
         return _remembered(fused_in, control, description)
-    unpacked = leaving(arriving(frames, workers), running, workers, struct)
+    arrived = frames[0] if reads_records else arriving(frames, workers)
+    unpacked = leaving(arrived, running, workers, struct)
     return _remembered(unpacked, control, description)
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.target import check_workers
 from pointstamp.errors import SparkSetupError, UsageError
-from pointstamp.spark import java
+from pointstamp.spark import java, spark_home
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -170,6 +170,8 @@ def _start(master: str | None, workers: int) -> SparkSession:
             )
             # Tasks run the Python that has this package: the one that runs us.
             environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+            if "SPARK_HOME" not in os.environ and (home := spark_home.of_installed()) is not None:
+                environment["SPARK_HOME"] = str(home)
         started.enter_context(_environment(environment))
         return _made(builder, master)
 

@@ -2,8 +2,8 @@
 
 It finds its peers, proves to them that it belongs to the same job, builds the
 dataflow, feeds it with the packed batches that Spark gives it, and gives the results
-back as packed batches; or with records, and as records, where nothing is shuffled. Everything
-here runs on Spark's executors.
+back as packed batches; or with records where it reads them itself, and as records where nothing is
+shuffled behind it. Everything here runs on Spark's executors.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -69,8 +70,10 @@ class Job:
     eager: bool = False
     """Whether workers send each other progress at once."""
     log: LoggerFactory | None = None
-    fused: bool = False
-    """Whether rows are records of the one input and of the result, and not packed batches."""
+    reads_records: bool = False
+    """Whether the rows that come are records of the one input, and not packed batches."""
+    gives_records: bool = False
+    """Whether the rows that go are records of the result, and not packed batches."""
     certificates: Certificates | None = None
     """What workers on different machines encrypt with; None if they do not."""
     accumulate: bool = False
@@ -151,10 +154,10 @@ def run_task(
     not without this worker.
     """
     index = communicator.index
-    arrivals = packed_batches.of_one(rows, index) if job.fused else packed_batches.unpack(rows)
+    read = packed_batches.of_one(rows, index) if job.reads_records else packed_batches.unpack(rows)
     with reporting(communicator, control):
-        for batch in packed_batches.resized(run(job, communicator, arrivals, tally or Tally())):
-            yield batch if job.fused else packed_batches.pack(PackedBatch(index, 0, batch))
+        for batch in packed_batches.resized(run(job, communicator, read, tally or Tally())):
+            yield batch if job.gives_records else packed_batches.pack(PackedBatch(index, 0, batch))
 
 
 @contextmanager
@@ -267,7 +270,7 @@ def run(
         stack.enter_context(registered(worker))
         with worker.dataflow("spark") as scope:
             inputs = [scope.new_input(name) for name in job.inputs]
-            stream = _built(job, scope, [stream for _, stream in inputs])
+            stream = _built(job, scope, [_dealt(job, scope, stream) for _, stream in inputs])
             probe = stream.inspect_batch(lambda _, batch: results.append(batch)).probe()
 
         def feed(packed: PackedBatch) -> None:
@@ -282,6 +285,15 @@ def run(
         tally.steps = worker.n_steps
         tally.rounds = LoopRounds.beside(scope).most()
         tally.sent_bytes = getattr(communicator, "n_sent_bytes", 0)
+
+
+def _dealt(job: Job, scope: Scope, stream: Stream[Any]) -> Stream[Any]:
+    """The records that this worker is to have of an input."""
+    if not job.reads_records or job.gives_records:
+        return stream
+    # One partition of a scan may have all records, where a file cannot be cut.
+    turns = count(scope.index)
+    return stream.distribute(lambda time, batch: next(turns) % scope.peers, name="Deal")
 
 
 def _built(job: Job, scope: Scope, streams: Sequence[Stream[Any]]) -> Stream[Any]:

@@ -353,7 +353,7 @@ def test_what_spark_refuses_after_a_failure_is_not_that_failure(spark):
 
 
 def test_jobs_and_plans_say_what_runs(spark, capsys):
-    frame = run(by_id, {"records": spark.range(0, 100, 1, 2)}, "id long")
+    frame = run(by_id, {"records": spark.range(0, 100, 1, 3)}, "id long")
     context = spark.sparkContext
 
     def seen(scope, records):

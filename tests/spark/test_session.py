@@ -167,9 +167,16 @@ def test_spark_runs_where_there_is_no_java(tmp_path):
     # The programs that Spark's launcher is made of, and no java among them.
     path = programs(tmp_path, "bash", "sh", "dirname", "env", "head", "cat", "ps", "uname", "chmod")
     script = (
+        "import pyarrow as pa\n"
+        "import pyspark\n"
         "from pointstamp.spark import session, run\n"
+        "def imported(batch):\n"
+        "    return pa.RecordBatch.from_pydict({'at': [pyspark.__file__] * batch.num_rows})\n"
         "with session(workers=2) as spark:\n"
-        "    print(run(lambda scope, x: x, {'x': spark.range(7)}, 'id long', workers=2).count())\n"
+        "    build = lambda scope, x: x.map_batches(imported)\n"
+        "    rows = run(build, {'x': spark.range(7)}, 'at string', workers=2).collect()\n"
+        "    print(len(rows), {row.at for row in rows} == {pyspark.__file__})\n"
     )
-    answer = python(script, PATH=path, JAVA_HOME=None)
-    assert answer.stdout.split() == ["7"], answer.stderr
+    answer = python(script, PATH=path, JAVA_HOME=None, SPARK_HOME=None)
+    # With PySpark as it is installed, and not from Spark's archive.
+    assert answer.stdout.split() == ["7", "True"], answer.stderr

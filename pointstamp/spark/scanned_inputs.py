@@ -1,0 +1,61 @@
+"""Which inputs the workers of a run read themselves, in place of batches that others have dealt.
+
+The tasks that read an input can be the workers where Spark allows a barrier stage that begins so,
+where there are as many of them as workers, and where that is known when `run` is called. This is
+known on one machine, whose cores do not come and go and where no task waits for a place near its
+data, of a plan that does nothing but scan, filter and project: the number of its partitions
+depends on the files that were listed and on settings of the session. A union, a limit or a
+coalesce would be refused by Spark, and a shuffle would have to run to know how many partitions
+adaptive execution leaves of it. So the plan is asked for as the text that `EXPLAIN` gives, of
+which each line has to be one that is known here; of what is not, the batches are dealt.
+
+What is saved is a pass through Python and a shuffle of all records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pointstamp.spark.session import context_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_NODE = re.compile(
+    r"[ :+-]*(\*\(\d+\) )?"
+    r"(ColumnarToRow|Filter|Project|Range|LocalTableScan|"
+    r"FileScan (avro|csv|json|orc|parquet|text))\b"
+)
+
+
+def is_scanned(inputs: Mapping[str, DataFrame], workers: int) -> bool:
+    """Whether the tasks that read the one input can be the workers; nothing runs."""
+    from pyspark.errors import PySparkException
+
+    if len(inputs) != 1:
+        return False
+    (frame,) = inputs.values()
+    spark = frame.sparkSession
+    context = context_of(spark)
+    if context is None or not re.match(r"local($|\[)", context.master or ""):
+        return False
+    # What is wrong with the plan is said by the action.
+    with suppress(PySparkException):
+        ((plan,),) = spark.sql("EXPLAIN SELECT * FROM {frame}", frame=frame).collect()
+        return is_scan(plan) and frame.rdd.getNumPartitions() == workers
+    return False
+
+
+def is_scan(plan: str) -> bool:
+    r"""Whether a plan, as Spark explains it, does nothing but scan, filter and project.
+
+    >>> is_scan("== Physical Plan ==\n*(1) Filter (id#0L > 3)\n+- *(1) Range (0, 9, step=1)\n")
+    True
+    >>> is_scan("== Physical Plan ==\nCollectLimit 3\n+- *(1) Range (0, 9, step=1)\n")
+    False
+    """
+    title, *nodes = plan.strip().splitlines()
+    return title == "== Physical Plan ==" and bool(nodes) and all(map(_NODE.match, nodes))

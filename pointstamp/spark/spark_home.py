@@ -1,0 +1,66 @@
+"""A home of Spark from which workers import PySpark as it is installed here, and so compiled.
+
+Spark has its workers import PySpark from an archive of sources in its home,
+`python/lib/pyspark.zip`. Nothing can be kept beside them, so each process that Spark starts
+compiles what it imports: thousands of lines. A stream that is written to a service waits for five
+such processes, one after the other. Where PySpark is installed for the Python that runs us, it is
+there a second time, and compiled. So a session of this machine has a home that is PySpark's by
+links, but for archives that are empty.
+
+Nothing here imports PySpark.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import site
+import tempfile
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from zipfile import ZipFile
+
+ARCHIVES = Path("python", "lib")
+"""Where they are in a home."""
+
+ARCHIVED = ("pyspark", "py4j")
+"""What is in the archives."""
+
+
+@cache
+def of_installed() -> Path | None:
+    """The home, which lasts as long as this program; None where workers may need the archives.
+
+    They do where another Python, started anew, would not find the modules that we have.
+    """
+    places = (*site.getsitepackages(), site.getusersitepackages())
+    found = [find_spec(name) for name in ARCHIVED]
+    folders = [Path(spec.origin).resolve().parent for spec in found if spec and spec.origin]
+    if os.name != "posix" or len(folders) < len(ARCHIVED):
+        return None
+    home = folders[0]
+    is_found = {folder.parent for folder in folders} <= {Path(place).resolve() for place in places}
+    if not is_found or not (home / ARCHIVES).is_dir():
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="pointstamp-spark-"))
+    atexit.register(_remove, folder, os.getpid())
+    link(home, folder)
+    return folder
+
+
+def link(home: Path, folder: Path) -> None:
+    """Make `folder`, which is there, one more home of the same Spark, with empty archives."""
+    for entry in home.iterdir():
+        if entry.name != ARCHIVES.parts[0]:
+            (folder / entry.name).symlink_to(entry)
+    (folder / ARCHIVES).mkdir(parents=True)
+    for archive in (home / ARCHIVES).glob("*.zip"):
+        # Spark looks for data sources of Python only where these files are.
+        ZipFile(folder / ARCHIVES / archive.name, "w").close()
+
+
+def _remove(folder: Path, made_by: int) -> None:
+    if os.getpid() == made_by:
+        shutil.rmtree(folder, ignore_errors=True)
