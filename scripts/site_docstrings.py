@@ -26,6 +26,9 @@ SECTION = re.compile(r"^-{3,}$", re.MULTILINE)
 EXAMPLES = re.compile(r"^Examples\n-{3,}$", re.MULTILINE)
 
 
+SAID = re.compile(r"(?<=\n\n)(\w+) : (\S)")
+"""A parameter of which a line says what it is, as a paragraph of its own."""
+
 MADE = re.compile(r"(\w+)\(")
 """A value that is made by a call, and of what."""
 
@@ -61,6 +64,19 @@ def _each(found: re.Match[str]) -> str:
     # An empty line stays where it is: without it the next section would be lines of this one.
     after = about[len(lines) :]
     return "\n".join(f"{name}{said}\n{lines}" for name in names.split(", ")) + after
+
+
+def listed(text: str) -> str:
+    r"""The text, with what is said of a parameter outside of any section as an entry of a list.
+
+    >>> listed("Joins.\n\nother : by as many\n    columns\n\nAnd more.").splitlines()[2:4]
+    ['- `other`: by as many', '    columns']
+    >>> listed("Joins.\n\nParameters\n----------\nother : Collection").splitlines()[-1]
+    'other : Collection'
+    """
+    section = SECTION.search(text)
+    end = text.rfind("\n\n", 0, section.start()) if section else len(text)
+    return SAID.sub(r"- `\1`: \2", text[: max(end, 0)]) + text[max(end, 0) :]
 
 
 def with_code(text: str) -> str:
@@ -103,4 +119,5 @@ class ShownDocstrings(griffe.Extension):
             if of is not None and not of.is_alias and of.is_class and of.docstring is not None:
                 obj.docstring = griffe.Docstring(of.docstring.value, parent=obj)
         if obj.docstring is not None and "```pycon" not in obj.docstring.value:
-            obj.docstring.value = with_code(fenced(separated(obj.docstring.value)))
+            text = separated(listed(obj.docstring.value))
+            obj.docstring.value = with_code(fenced(text))

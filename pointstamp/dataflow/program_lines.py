@@ -22,6 +22,9 @@ Args = TypeVarTuple("Args")
 PACKAGE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 """What is in there is no code of the program."""
 
+START = "<string>"
+"""The code that starts the process of a worker: no other code calls for the inputs of a service."""
+
 Lines = dict[tuple[int, int], str]
 """By scope and number of the operator: "file:line"."""
 
@@ -40,11 +43,16 @@ def noting_lines(main: Callable[[W, *Args], Result]) -> Callable[[W, *Args], Res
 def line_of_program() -> str:
     """The line that this was called from, of the first code that is not the package's.
 
+    Empty where there is only what starts a worker's process, as in a service.
+
     >>> line_of_program().rpartition(":")[2].isdecimal()
     True
+    >>> eval("line_of_program()")
+    ''
     """
     frame = frame_of_program(sys._getframe(1))
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    file = frame.f_code.co_filename
+    return "" if file == START else f"{file}:{frame.f_lineno}"
 
 
 def frame_of_program(frame: FrameType) -> FrameType:

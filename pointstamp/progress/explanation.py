@@ -99,11 +99,16 @@ by 'edges' [1] -> 'Probe' [2]
                 self.operator
             )
         if self.what is HolderKind.RECORDS:
-            what = "1 record" if self.count == 1 else f"{self.count} records"
-            where = f"input {self.port} of {self.operator}"
+            is_one = self.count == 1
+            what = "1 record" if is_one else f"{self.count} records"
+            where, wait = f"input {self.port} of {self.operator}", "waits" if is_one else "wait"
             if self.is_here:
-                return f"{what} at {self.time} wait at {where} of {self.holder}"
-            return f"{what} at {self.time} are under way to {where}, or wait there at a peer"
+                return f"{what} at {self.time} {wait} at {where} of {self.holder}"
+            # A peer that took them reports it when that may move a frontier, and not before.
+            return (
+                f"{what} at {self.time} {'is' if is_one else 'are'} under way to {where}, or "
+                f"{wait} there at a peer, as far as peers have reported"
+            )
         if self.what is HolderKind.UNBUILT:
             return f"{self.holder} has not built dataflow {self.operator} yet"
         if self.what is HolderKind.NOT_YET_SEEN:

@@ -383,6 +383,7 @@ def test_a_service_serves_its_page(capfd: pytest.CaptureFixture[str]) -> None:
         with urlopen(url[0].replace("/?", "/api/structure?"), timeout=LIMIT_S) as answer:
             lines = {each["line"] for each in json.load(answer)["operators"]}
         assert any(line.startswith(__file__) for line in lines)
+        assert not any(line.startswith("<string>") for line in lines)
     with pytest.raises(OSError, match="refused"):
         urlopen(url[0], timeout=LIMIT_S)
 

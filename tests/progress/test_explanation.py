@@ -93,7 +93,8 @@ def test_records_of_nobody_here_are_under_way() -> None:
     (holder,) = explain(layouts(scope), Own(), (0, scope.topology.target(2, 0)), 1, 1, 2)
     assert (
         str(holder)
-        == "7 records at 1 are under way to input 0 of 'end' [2], or wait there at a peer"
+        == "7 records at 1 are under way to input 0 of 'end' [2], or wait there at a peer, "
+        "as far as peers have reported"
     )
 
 

@@ -161,7 +161,7 @@ def test_an_operator_in_code_of_the_program_is_shown_with_its_stack(
     assert said.count("worker 0 of 2") == said.count("worker 1 of 2") == 1
     assert "is in operator 'Slow', at time 0" in said
     assert re.search(r"program.py\", line \d+, in logic", said)
-    assert re.search(r"records? at 0 wait at input 0 of 'Slow' \[3\] of this worker", said)
+    assert re.search(r"records? at 0 waits? at input 0 of 'Slow' \[3\] of this worker", said)
 
 
 def test_a_worker_in_a_call_that_lets_no_thread_run_is_named_in_time(tmp_path: Path) -> None:
