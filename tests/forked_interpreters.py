@@ -52,7 +52,9 @@ PREFIXES = ("POINTSTAMP_", "PYTHON", "OMP_", "OPENBLAS_", "MALLOC_", "LD_", "LC_
 """Of the variables that count when something is imported, or before."""
 
 IMPORTS = (
+    "pandas",  # as Arrow does for the first array that it makes of a list
     "pyarrow.compute",
+    "pyarrow.csv",
     "pointstamp.cli.app",
     "pointstamp.collections",
     "pointstamp.communication.mesh",

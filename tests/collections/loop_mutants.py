@@ -137,7 +137,7 @@ LOOP_MUTANTS = [
                 "Batches of several times are merged as of one.",
                 "if part.time != time:",
                 "if part.time is None:",
-                7,
+                25,
             ),
             (
                 "A merge loses the first record.",
@@ -331,6 +331,7 @@ LOOP_MUTANTS = [
                 "An empty collection has no row in a loop.",
                 "return found if always is None or len(found) else empty",
                 "return found",
+                24,
             ),
         ],
     ),
