@@ -3,11 +3,10 @@ cimport cython
 from pointstamp.containers.arrays cimport Arrays
 from pointstamp.containers.rows cimport n_bytes_of_rows
 
-cdef dict _kinds
 cdef set _sized
 cdef object _ARRAYS
 
-@cython.locals(form=type)
+@cython.locals(form=type, kinds=dict)
 cpdef kind_of(batch)
 cpdef Py_ssize_t n_records(batch) except -1
 @cython.locals(arrays=Arrays)

@@ -39,7 +39,8 @@ def kind_of(batch: Any) -> Kind[Any]:
     form = type(batch)
     if form is Arrays:  # asked a dozen times for each batch
         return _ARRAYS
-    kind = _kinds.get(form)
+    kinds = _kinds
+    kind = kinds.get(form)
     return _find(batch) if kind is None else kind
 
 
