@@ -99,7 +99,9 @@ def test_what_commits_a_batch_of_spark_imports_no_dataflow() -> None:
     ours = {name for name in imported if name.startswith("pointstamp.")}
     assert "pointstamp.service.flight_client" in ours
     assert {
-        name for name in ours if name.split(".")[1] in ("dataflow", "runtime", "state")
+        name
+        for name in ours
+        if name.split(".")[1] in ("containers", "dataflow", "kernels", "runtime", "state")
     } == set()
     # Nor has one for each stream of a collection to wait for pandas, half a second.
     assert "pandas" not in modules_after("import pointstamp.spark.collection_source")

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pointstamp.checkpoint.deltas import BinDelta as BinDelta
     from pointstamp.checkpoint.deltas import TableDelta as TableDelta
     from pointstamp.checkpoint.durable import Durable as Durable
-    from pointstamp.checkpoint.input_log import Staged as Staged
     from pointstamp.checkpoint.manifest import Manifest as Manifest
     from pointstamp.checkpoint.manifest import SnapshotPart as SnapshotPart
+    from pointstamp.checkpoint.staged import Staged as Staged
 
 _HOMES = {
     "N_BINS": "bins",
@@ -32,7 +32,7 @@ _HOMES = {
     "Durable": "durable",
     "Manifest": "manifest",
     "SnapshotPart": "manifest",
-    "Staged": "input_log",
+    "Staged": "staged",
 }
 
 __all__ = list(_HOMES)

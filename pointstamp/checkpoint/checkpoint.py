@@ -15,10 +15,11 @@ from pyarrow import fs
 from pointstamp.checkpoint import snapshot_counts
 from pointstamp.checkpoint.claims import CheckpointClaim, claimed
 from pointstamp.checkpoint.deltas import TableDelta
-from pointstamp.checkpoint.input_log import CommitRecord, InputLog, Staged
+from pointstamp.checkpoint.input_log import CommitRecord, InputLog
 from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
 from pointstamp.checkpoint.objects import objects_at
 from pointstamp.checkpoint.snapshot_files import SnapshotFiles
+from pointstamp.checkpoint.staged import Staged
 from pointstamp.errors import CheckpointError, UsageError
 
 

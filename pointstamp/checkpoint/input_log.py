@@ -32,9 +32,10 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 
 from pointstamp.checkpoint import arrow_files
-from pointstamp.checkpoint.arrow_files import EncodedBatches, Stored
+from pointstamp.checkpoint.arrow_files import EncodedBatches
 from pointstamp.checkpoint.checksummed import checksum, checksummed, verified
 from pointstamp.checkpoint.objects import TEMPORARY, Objects
+from pointstamp.checkpoint.staged import Staged
 from pointstamp.checkpoint.terms import BEFORE_TERMS, Term, Terms
 from pointstamp.errors import CorruptCheckpointError, SchemaError, UsageError
 
@@ -47,45 +48,6 @@ _ROOT = "log"
 _PRUNED = "pruned"
 _COMMITTED = "committed"
 _JSON = ".json"
-
-
-@dataclass(frozen=True)
-class Staged:
-    """What one attempt has staged; small, and sent to the one that commits.
-
-    Attributes
-    ----------
-    input, epoch, attempt
-        Of what.
-    name : str
-        Of the object that has it, below the checkpoint's folder.
-    rows : int
-        How many records it has.
-    n_bytes, checksum
-        What the object has to be.
-    """
-
-    input: str
-    epoch: int
-    attempt: str
-    name: str
-    rows: int
-    n_bytes: int
-    checksum: str
-
-    @property
-    def stored(self) -> Stored:
-        """The object."""
-        return Stored(self.name, self.n_bytes, self.checksum)
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values, for a message."""
-        return dict(vars(self))
-
-    @staticmethod
-    def from_json(record: dict[str, Any]) -> Staged:
-        """Of what `to_json` gave."""
-        return Staged(**record)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.durable import Durable
-from pointstamp.checkpoint.input_log import Staged
+from pointstamp.checkpoint.staged import Staged
 from pointstamp.errors import CheckpointStructureError, CorruptCheckpointError, UsageError
 from pointstamp.service.spec import ServiceSpec
 

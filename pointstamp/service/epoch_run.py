@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.durable import Durable
-from pointstamp.checkpoint.input_log import Staged
 from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
+from pointstamp.checkpoint.staged import Staged
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.collections.upserts import VERSION

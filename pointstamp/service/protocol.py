@@ -20,7 +20,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, dataclass_transform
 
-from pointstamp.checkpoint.input_log import Staged
+from pointstamp.checkpoint.staged import Staged
 from pointstamp.errors import UsageError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from pointstamp.checkpoint.input_log import Staged
+from pointstamp.checkpoint.staged import Staged
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.inputs import check_insertions
 from pointstamp.collections.schema import Schema

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
-from pointstamp.checkpoint.input_log import Staged
+from pointstamp.checkpoint.staged import Staged
 from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.text_sweep import SWEEPS, Held

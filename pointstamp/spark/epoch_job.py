@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
-from pointstamp.checkpoint.input_log import Staged
+from pointstamp.checkpoint.staged import Staged
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.collections.upserts import TIMESTAMP
 from pointstamp.communication.authentication import new_secret
