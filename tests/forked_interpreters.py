@@ -55,13 +55,17 @@ IMPORTS = (
     "pandas",  # as Arrow does for the first array that it makes of a list
     "pyarrow.compute",
     "pyarrow.csv",
+    "pyarrow.flight",
+    "pyarrow.pandas_compat",
     "pointstamp.cli.app",
     "pointstamp.collections",
     "pointstamp.communication.mesh",
     "pointstamp.communication.relay",
     "pointstamp.communication.worker_process",
     "pointstamp.graph",
+    "pointstamp.joins",
     "pointstamp.runtime.run_worker",
+    "pointstamp.service.service",
     "pointstamp.service.service_worker",
     "tests.conftest",  # and with it pytest and Hypothesis
 )
