@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def is_scanned(inputs: Mapping[str, DataFrame], workers: int) -> bool:
     if context is None or not re.match(r"local($|\[)", context.master or ""):
         return False
     # What is wrong with the plan is said by the action.
-    with suppress(PySparkException):
+    with suppress(PySparkException), called_at(spark, call_site("run")):
         ((plan,),) = spark.sql("EXPLAIN SELECT * FROM {frame}", frame=frame).collect()
         return is_scan(plan) and frame.rdd.getNumPartitions() == workers
     return False

@@ -68,7 +68,7 @@ def test_the_driver_serves_what_the_tasks_of_a_run_count(spark, endpoint, tmp_pa
         running = pool.submit(frame.toArrow)
         try:
             await_ready(url)
-            sent = {"source": "records", "target": "Exchange"}
+            sent = {"target": "Exchange"}
             # The input of each worker is one batch; that of one may wait behind the other's.
             until(lambda: scrape(url).sum("stream_records_total", **sent) >= N / 2)
             found = scrape(url)
