@@ -26,8 +26,9 @@ CONFTEST = (
 
 LEAKS = {
     "thread": (
-        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
-        "thread Thread-1",
+        "import threading\n"
+        "threading.Thread(target=threading.Event().wait, name='kept', daemon=True).start()",
+        "thread kept",
     ),
     "process": (
         "import subprocess\nkept.append(subprocess.Popen(['sleep', '20']))",

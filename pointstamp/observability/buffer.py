@@ -66,6 +66,7 @@ class Buffer:
         Called with the buffer when it is full; must `take`.
 
     >>> from pointstamp.observability.event_types import CAPABILITIES, TEXTS
+    >>> from pointstamp.observability.clock import LogClock
     >>> clock = LogClock(iter([7, 8]).__next__)
     >>> buffer = Buffer(TEXTS, clock, lambda buffer: None)
     >>> buffer.add_with(("begun",), clock.now())

@@ -14,6 +14,21 @@ if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
 
 
+def check_build(build: Callable[..., Any], names: Sequence[str]) -> None:
+    """Raise `BuildError` for what is no function that builds a dataflow of these inputs."""
+    if not callable(build):
+        raise BuildError(
+            "what builds a dataflow should be a function of a scope and the inputs "
+            f"{', '.join(names) or '(none)'}, and is {build!r}"
+        )
+    form = deferred_form(build)
+    if form is not None:
+        raise BuildError(
+            f"{name_of(build)} runs nothing when it is called, as it is {form}; what builds a "
+            "dataflow is a plain function that returns its streams"
+        )
+
+
 def takes_names(build: Callable[..., Any], names: Sequence[str]) -> bool:
     """Whether `build` gets its inputs by name; else by position, in this order.
 
@@ -29,17 +44,7 @@ def takes_names(build: Callable[..., Any], names: Sequence[str]) -> bool:
     >>> takes_names(lambda scope, e: e, ["edges"])
     False
     """
-    if not callable(build):
-        raise BuildError(
-            "what builds a dataflow should be a function of a scope and the inputs "
-            f"{', '.join(names) or '(none)'}, and is {build!r}"
-        )
-    form = deferred_form(build)
-    if form is not None:
-        raise BuildError(
-            f"{name_of(build)} runs nothing when it is called, as it is {form}; what builds a "
-            "dataflow is a plain function that returns its streams"
-        )
+    check_build(build, names)
     try:
         signature = inspect.signature(build)
     except ValueError:

@@ -112,7 +112,7 @@ def maintain(
         tonight.write.mode("append").saveAsTable("report_changes")
     """
     from pointstamp.communication.target import check_workers
-    from pointstamp.operators.building import takes_names
+    from pointstamp.operators.building import check_build
     from pointstamp.service.checkpoint_config import checkpoint_of
     from pointstamp.service.epoch_run import EpochRuns
     from pointstamp.service.spec import RESULT
@@ -124,7 +124,8 @@ def maintain(
     for name, frame in changes.items():
         if not hasattr(frame, "mapInArrow"):
             raise UsageError(f"input {name!r} should be a DataFrame of Spark, not {frame!r:.200}")
-    takes_names(build, list(changes))  # before a session is started for it
+    # Before a session is started for it. A later run is given some of its inputs alone.
+    check_build(build, list(changes))
     if run is not None and (not isinstance(run, str) or not run):
         raise UsageError(f"run= is a text that is not empty, or None, and not {run!r}")
     place = checkpoint_of(checkpoint)

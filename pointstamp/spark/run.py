@@ -199,6 +199,8 @@ def run(
     from pointstamp.spark.task import Job, work
 
     inputs = inputs_by_name(build, inputs)
+    if fused:
+        _check_one(inputs)
     by_name = takes_names(build, list(inputs))  # before a session is started for it
     spark = spark or _session_of(inputs)
     check_allocation(spark)
@@ -363,13 +365,17 @@ def _session_of(inputs: Mapping[str, DataFrame]) -> SparkSession:
     return session()
 
 
-def _partitions(inputs: Mapping[str, DataFrame], workers: int | None) -> int:
-    """How many partitions the one input has, which are to be the workers."""
+def _check_one(inputs: Mapping[str, DataFrame]) -> None:
+    """Refuse to fuse with other than one input."""
     if len(inputs) != 1:
         raise UsageError(
             f"a fused run reads one DataFrame, in whose tasks the workers are, and not "
             f"{len(inputs)}; leave out fused=True"
         )
+
+
+def _partitions(inputs: Mapping[str, DataFrame], workers: int | None) -> int:
+    """How many partitions the one input has, which are to be the workers."""
     ((name, frame),) = inputs.items()
     if context_of(frame.sparkSession) is None:
         raise SparkSetupError(

@@ -103,6 +103,7 @@ def test_a_batch_outlives_the_columns_that_it_was_made_of():
     assert integer_values(batch.column("a"), "a", "a test").sum() == 499_500
 
 
+@pytest.mark.new_interpreters
 def test_a_graph_result_does_not_import_pandas():
     done = subprocess.run(
         [sys.executable, "-c", GRAPH_RESULT], capture_output=True, text=True, check=True

@@ -136,6 +136,7 @@ def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
         ps.execute(lambda worker: None, metrics=0)
 
 
+@pytest.mark.new_interpreters
 def test_what_has_no_metrics_imports_nothing_of_them() -> None:
     program = (
         "import sys, pointstamp as ps\n"

@@ -249,6 +249,8 @@ def test_a_session_of_spark_connect_is_refused():
     class Connected:
         """What such a session is to us."""
 
+        conf = None
+
         @property
         def sparkContext(self):  # noqa: N802
             raise PySparkException("there is no context with Connect")
