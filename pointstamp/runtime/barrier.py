@@ -34,11 +34,7 @@ class Barrier:
     """
 
     def __init__(self, worker: Worker, name: str = "Barrier") -> None:
-        given: Any = worker  # of any type, until it is looked at
-        if not isinstance(given, Worker):
-            raise UsageError(
-                f"a Barrier is made by a worker, as main(worker) gets it; found {given!r}"
-            )
+        check_worker(worker, "a Barrier")
         self._worker = worker
         with worker.dataflow(name) as scope:
             self._input, stream = scope.new_input(name)
@@ -63,3 +59,9 @@ class Barrier:
     def close(self) -> None:
         """Come no more: the peers wait for this worker no longer."""
         self._input.close()
+
+
+def check_worker(worker: Any, what: str) -> None:
+    """Raise `UsageError` unless `what` is made by a worker."""
+    if not isinstance(worker, Worker):
+        raise UsageError(f"{what} is made by a worker, as main(worker) gets it; found {worker!r}")

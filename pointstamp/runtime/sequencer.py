@@ -13,9 +13,9 @@ the workers, which each has to go on advancing.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from pointstamp.errors import UsageError
+from pointstamp.runtime.barrier import check_worker
 from pointstamp.runtime.worker import Worker
 
 T = TypeVar("T")
@@ -46,11 +46,7 @@ class Sequencer(Generic[T]):
     """
 
     def __init__(self, worker: Worker, name: str = "Sequencer") -> None:
-        given: Any = worker  # of any type, until it is looked at
-        if not isinstance(given, Worker):
-            raise UsageError(
-                f"a Sequencer is made by a worker, as main(worker) gets it; found {given!r}"
-            )
+        check_worker(worker, "a Sequencer")
         self._ordered: deque[T] = deque()
         with worker.dataflow(name) as scope:
             self._input, pushed = scope.new_input(name)
