@@ -29,7 +29,14 @@ from pointstamp.containers.layouts import ArraysLayout, layout_from, layout_of
 from pointstamp.containers.rows import dump_records
 from pointstamp.errors import ColumnError, ContainerError
 from pointstamp.kernels.blocks import HEAD, MAX_PARTS, MAX_RECORDS, pack_columns, split_columns
-from pointstamp.kernels.hashing import Hashes, combine_columns, hash_column
+from pointstamp.kernels.deal import (
+    MAX_DEALT,
+    Dealing,
+    deal,
+    peers_of_hashes,
+    peers_of_ints,
+)
+from pointstamp.kernels.hashing import Hashes, combine_columns, contiguous, hash_column
 from pointstamp.kernels.partition import partition
 from pointstamp.kernels.permute import gather
 
@@ -321,12 +328,18 @@ class ArraysKind(Kind[Arrays]):
             if keys is not None:
                 blocks = split_columns(batch.source(), layout.kinds, layout.widths, keys, peers)
                 return [of_block(layout, block) for block in blocks]
+        if 1 < peers <= MAX_DEALT and not callable(key):
+            names = column_names(key, batch.names, "a batch of Arrays")
+            if len(names) == 1 and batch[names[0]].dtype.kind in "iu":
+                return _dealt(batch, peers_of_ints(batch[names[0]], peers))
         return super().exchange(batch, key, peers)
 
     def split(self, batch: Arrays, numbers: Hashes, n_parts: int) -> list[Arrays]:
-        """One gather per column, then views."""
+        """Each column dealt, or for many parts gathered; then views."""
         if n_parts == 1:
             return [batch]
+        if n_parts <= MAX_DEALT:
+            return _dealt(batch, peers_of_hashes(contiguous(numbers), n_parts))
         order, starts = partition(numbers, n_parts)
         ordered = Arrays({name: gather(column, order) for name, column in batch.items()})
         bounds = starts.tolist()
@@ -387,6 +400,15 @@ def _unpacked(layout: ArraysLayout, block: bytes) -> Arrays:
             f"a block of {len(block)} bytes has no {batch.n_records} records of {layout.schema}"
         )
     return batch
+
+
+def _dealt(batch: Arrays, dealing: Dealing) -> list[Arrays]:
+    """The records of each part."""
+    columns = {name: deal(column, dealing) for name, column in batch.items()}
+    n_parts = len(dealing[1]) - 1
+    return [
+        Arrays({name: parts[part] for name, parts in columns.items()}) for part in range(n_parts)
+    ]
 
 
 def _is_objects(column: Array) -> bool:

@@ -28,10 +28,12 @@ from pointstamp.containers.kind import Buffer, Key, Kind, check_new, columns_of_
 from pointstamp.containers.small_columns import SmallSplits
 from pointstamp.containers.texts import is_text, text_parts
 from pointstamp.errors import ContainerError, KeyHashError, SchemaError
+from pointstamp.kernels.deal import MAX_DEALT, Dealing, deal, peers_of_hashes, peers_of_ints
 from pointstamp.kernels.hashing import (
     NULL_HASH,
     Hashes,
     combine_columns,
+    contiguous,
     hash_bytes,
     hash_column,
     hash_slices,
@@ -239,12 +241,21 @@ class ColumnsKind(Kind[pa.RecordBatch]):
     def exchange(self, batch: pa.RecordBatch, key: Key, peers: int) -> list[pa.RecordBatch]:
         """As `split` by `hashes`; a small batch in one go."""
         parts = self._small_splits.split(batch, key, peers)
-        return super().exchange(batch, key, peers) if parts is None else parts
+        if parts is not None:
+            return parts
+        is_named = not (callable(key) or is_expression(key))
+        if is_named and 1 < peers <= MAX_DEALT and _is_dealt(batch):
+            names = column_names(key, batch.schema.names, "a record batch")
+            if len(names) == 1 and pa.types.is_integer(batch.schema.field(names[0]).type):
+                return _dealt(batch, peers_of_ints(numbers(batch.column(names[0])), peers))
+        return super().exchange(batch, key, peers)
 
     def split(self, batch: pa.RecordBatch, numbers: Hashes, n_parts: int) -> list[pa.RecordBatch]:
-        """One gather per column, then views."""
+        """Each column dealt, or where they are not all numbers gathered; then views."""
         if n_parts == 1:
             return [batch]
+        if n_parts <= MAX_DEALT and _is_dealt(batch):
+            return _dealt(batch, peers_of_hashes(contiguous(numbers), n_parts))
         order, starts = partition(numbers, n_parts)
         ordered = _taken(batch, order)
         bounds = starts.tolist()
@@ -268,6 +279,20 @@ class ColumnsKind(Kind[pa.RecordBatch]):
             return put_together(buffers)
         with pa.ipc.open_stream(pa.py_buffer(buffers[0])) as reader:
             return reader.read_next_batch()
+
+
+def _is_dealt(batch: pa.RecordBatch) -> bool:
+    """Whether there are columns, and all of numbers without nulls."""
+    return batch.num_columns > 0 and not any(
+        column.null_count or not _is_number(column.type) for column in batch.columns
+    )
+
+
+def _dealt(batch: pa.RecordBatch, dealing: Dealing) -> list[pa.RecordBatch]:
+    """The records of each part."""
+    columns = [deal(numbers(column), dealing) for column in batch.columns]
+    parts = [list(map(arrow_array, part)) for part in zip(*columns, strict=True)]
+    return [pa.RecordBatch.from_arrays(part, schema=batch.schema) for part in parts]
 
 
 def _taken(batch: pa.RecordBatch, order: npt.NDArray[np.int64]) -> pa.RecordBatch:

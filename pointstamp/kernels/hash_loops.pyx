@@ -1,7 +1,7 @@
 """Loops over columns: hashes, which records go to which worker, and columns in another order.
 
-What each function does is said by its plain twin, of the same name in `hashing`, `partition`
-and `permute`. The loops that a wider vector unit makes twice as fast are compiled twice, and
+What each function does is said by its plain twin, of the same name in `hashing`, `partition`,
+`deal` and `permute`. The loops that a wider vector unit makes twice as fast are compiled twice, and
 the processor is asked once which it has.
 """
 
@@ -100,6 +100,20 @@ cdef extern from *:
         return at;
     }
 
+    /* How many records are one peer's: by bytes, which a vector holds most of. */
+    static Py_ssize_t count_peer(const uint8_t *near, uint8_t peer, Py_ssize_t n) {
+        Py_ssize_t total = 0;
+        while (n) {
+            Py_ssize_t some = n < 128 ? n : 128;
+            uint8_t found = 0;
+            for (Py_ssize_t i = 0; i < some; i++) found += near[i] == peer;
+            total += found;
+            near += some;
+            n -= some;
+        }
+        return total;
+    }
+
     /* The upper half of a product. */
     INLINED uint64_t high_product(uint64_t left, uint64_t right) {
         return (uint64_t)(((unsigned __int128)left * right) >> 64);
@@ -111,6 +125,7 @@ cdef extern from *:
     void combine_words(const uint64_t *, const uint64_t *, uint64_t *, Py_ssize_t) noexcept nogil
     void mask_words(const uint64_t *, uint64_t, uint8_t *, Py_ssize_t) noexcept nogil
     Py_ssize_t collect_peer(const uint8_t *, uint8_t, int64_t *, Py_ssize_t) noexcept nogil
+    Py_ssize_t count_peer(const uint8_t *, uint8_t, Py_ssize_t) noexcept nogil
     uint64_t mixed(uint64_t) noexcept nogil
     uint64_t word_at(const uint8_t *) noexcept nogil
     uint64_t high_product(uint64_t, uint64_t) noexcept nogil
@@ -119,6 +134,7 @@ look_for_wide()
 
 cdef enum:
     FEW_PEERS = 4
+    CHUNK = 2048  # values of which what is read again stays in the first cache
     TEXT = 0x74657874
     UNSIGNED = 2
     REAL = 3
@@ -246,20 +262,13 @@ def order_by_peer(const uint64_t[::1] hashes, int64_t peers):
     cdef uint8_t[::1] near
     cdef int32_t[::1] destinations
     cdef int64_t[::1] places
-    cdef uint64_t inverse = 0
-    cdef bint is_power = peers & (peers - 1) == 0
-    if not is_power:
-        inverse = <uint64_t>-1 // <uint64_t>peers
+    cdef uint64_t inverse = inverse_of(peers)
     if n == 0:
         return array[:0], starts_array
     if peers <= FEW_PEERS:
         near = np.empty(n, np.uint8)
         with nogil:
-            if is_power:
-                mask_words(&hashes[0], <uint64_t>(peers - 1), &near[0], n)
-            else:
-                for i in range(n):
-                    near[i] = <uint8_t>remainder(hashes[i], <uint64_t>peers, inverse)
+            find_peers(&hashes[0], n, peers, inverse, &near[0])
             at = 0
             for peer in range(peers):
                 at += collect_peer(&near[0], <uint8_t>peer, &order[at], n)
@@ -269,7 +278,7 @@ def order_by_peer(const uint64_t[::1] hashes, int64_t peers):
     places = np.empty(peers, np.int64)
     with nogil:
         for i in range(n):
-            if is_power:
+            if inverse == 0:
                 destinations[i] = <int32_t>(hashes[i] & <uint64_t>(peers - 1))
             else:
                 destinations[i] = <int32_t>remainder(hashes[i], <uint64_t>peers, inverse)
@@ -282,6 +291,80 @@ def order_by_peer(const uint64_t[::1] hashes, int64_t peers):
             order[at] = i
             places[destinations[i]] = at + 1
     return array[:n], starts_array
+
+
+cdef uint64_t inverse_of(int64_t peers) noexcept nogil:
+    """What `remainder` divides by them with; 0 of a power of two, where a mask will do."""
+    return 0 if peers & (peers - 1) == 0 else <uint64_t>-1 // <uint64_t>peers
+
+
+cdef void find_peers(
+    const uint64_t *hashes, Py_ssize_t n, int64_t peers, uint64_t inverse, uint8_t *near
+) noexcept nogil:
+    """The peer of each record; of at most 256 peers."""
+    cdef Py_ssize_t i
+    if inverse == 0:
+        mask_words(hashes, <uint64_t>(peers - 1), near, n)
+    else:
+        for i in range(n):
+            near[i] = <uint8_t>remainder(hashes[i], <uint64_t>peers, inverse)
+
+
+cdef void add_counts(
+    const uint8_t *near, Py_ssize_t n, int64_t peers, int64_t[::1] starts
+) noexcept nogil:
+    """Add how many records are each peer's to what stands after its place."""
+    cdef Py_ssize_t i, left = n
+    cdef int64_t peer, count
+    if peers > FEW_PEERS:
+        for i in range(n):
+            starts[near[i] + 1] += 1
+        return
+    for peer in range(peers - 1):
+        count = count_peer(near, <uint8_t>peer, n)
+        starts[peer + 1] += count
+        left -= count
+    starts[peers] += left
+
+
+def peers_of_hashes(const uint64_t[::1] hashes, int64_t peers):
+    cdef Py_ssize_t some, start = 0, n = hashes.shape[0]
+    cdef uint64_t inverse = inverse_of(peers)
+    array = np.empty(n, np.uint8)
+    starts_array = np.zeros(peers + 1, np.int64)
+    cdef uint8_t[::1] near = array
+    cdef int64_t[::1] starts = starts_array
+    cdef int64_t peer
+    with nogil:
+        while start < n:
+            some = min(<Py_ssize_t>CHUNK, n - start)
+            find_peers(&hashes[start], some, peers, inverse, &near[start])
+            add_counts(&near[start], some, peers, starts)
+            start += some
+        for peer in range(peers):
+            starts[peer + 1] += starts[peer]
+    return array, starts_array
+
+
+def peers_of_words(const uint64_t[::1] words, int64_t peers):
+    cdef Py_ssize_t some, start = 0, n = words.shape[0]
+    cdef uint64_t inverse = inverse_of(peers)
+    cdef uint64_t hashes[CHUNK]
+    array = np.empty(n, np.uint8)
+    starts_array = np.zeros(peers + 1, np.int64)
+    cdef uint8_t[::1] near = array
+    cdef int64_t[::1] starts = starts_array
+    cdef int64_t peer
+    with nogil:
+        while start < n:
+            some = min(<Py_ssize_t>CHUNK, n - start)
+            mix_words_over(&words[start], hashes, some)
+            find_peers(hashes, some, peers, inverse, &near[start])
+            add_counts(&near[start], some, peers, starts)
+            start += some
+        for peer in range(peers):
+            starts[peer + 1] += starts[peer]
+    return array, starts_array
 
 
 cdef inline uint64_t remainder(uint64_t value, uint64_t by, uint64_t inverse) noexcept nogil:
@@ -340,3 +423,78 @@ cdef gather_4(const uint32_t[::1] values, const int64_t[::1] order, uint32_t[::1
 cdef gather_8(const uint64_t[::1] values, const int64_t[::1] order, uint64_t[::1] found):
     with nogil:
         gather_over[uint64_t](values, order, found)
+
+
+cdef void deal_over(
+    const Word[::1] values, const uint8_t[::1] near, int64_t[::1] places, Word[::1] found
+) noexcept nogil:
+    """Put each value at the place of its peer, which goes on by one.
+
+    For two there is a pass for each, as in `collect_peer`: it writes every value, and goes on
+    after its own. So one value more is written after its last.
+    """
+    cdef Py_ssize_t i, stop, at, start = 0, n = values.shape[0]
+    cdef int64_t peer, peers = places.shape[0]
+    if peers > 2:
+        for i in range(n):
+            at = places[near[i]]
+            found[at] = values[i]
+            places[near[i]] = at + 1
+        return
+    while start < n:
+        stop = min(start + <Py_ssize_t>CHUNK, n)
+        for peer in range(peers):
+            at = places[peer]
+            for i in range(start, stop):
+                found[at] = values[i]
+                at += near[i] == peer
+            places[peer] = at
+        start = stop
+
+
+def deal_words(values, const uint8_t[::1] near, const int64_t[::1] starts):
+    cdef Py_ssize_t peer, peers = starts.shape[0] - 1
+    found = np.empty(values.shape[0] + peers, values.dtype)
+    places = np.empty(peers, np.int64)
+    cdef int64_t[::1] at = places
+    for peer in range(peers):
+        at[peer] = starts[peer] + peer
+    cdef int width = values.itemsize
+    if width == 8:
+        deal_8(values, near, at, found)
+    elif width == 4:
+        deal_4(values, near, at, found)
+    elif width == 2:
+        deal_2(values, near, at, found)
+    else:
+        deal_1(values, near, at, found)
+    found[places] = 0
+    return found
+
+
+cdef deal_1(
+    const uint8_t[::1] values, const uint8_t[::1] near, int64_t[::1] at, uint8_t[::1] found
+):
+    with nogil:
+        deal_over[uint8_t](values, near, at, found)
+
+
+cdef deal_2(
+    const uint16_t[::1] values, const uint8_t[::1] near, int64_t[::1] at, uint16_t[::1] found
+):
+    with nogil:
+        deal_over[uint16_t](values, near, at, found)
+
+
+cdef deal_4(
+    const uint32_t[::1] values, const uint8_t[::1] near, int64_t[::1] at, uint32_t[::1] found
+):
+    with nogil:
+        deal_over[uint32_t](values, near, at, found)
+
+
+cdef deal_8(
+    const uint64_t[::1] values, const uint8_t[::1] near, int64_t[::1] at, uint64_t[::1] found
+):
+    with nogil:
+        deal_over[uint64_t](values, near, at, found)

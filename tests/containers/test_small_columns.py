@@ -14,10 +14,12 @@ import pytest
 
 import pointstamp
 from pointstamp.containers import small_columns
+from pointstamp.containers.arrays import Arrays
 from pointstamp.containers.kind import Kind
 from pointstamp.containers.registry import kind_of
 from pointstamp.containers.small_columns import SMALL_RECORDS, SmallSplits
 from pointstamp.errors import ColumnError
+from pointstamp.kernels.deal import MAX_DEALT
 
 IS_COMPILED = pointstamp.build_info() == "compiled"
 
@@ -101,6 +103,40 @@ def test_a_mask_without_nulls_is_no_hindrance():
     assert batch.column(0).null_count == 0
     kind = kind_of(batch)
     assert kind.exchange(batch, "k", 2) == Kind.exchange(kind, batch, "k", 2)
+
+
+@pytest.mark.parametrize("peers", [1, 2, 3, 9, MAX_DEALT, MAX_DEALT + 1])
+@pytest.mark.parametrize("form", ["arrow", "arrays"])
+def test_large_batches_go_where_their_hashes_say(form, peers):
+    n = 3 * SMALL_RECORDS
+    of_all = columns(n)
+    numbers = {name: column for name, column in of_all.items() if name in KEYS and name != "text"}
+    numbers.pop("octets")
+    for given, keys in (
+        (numbers, [*INTEGERS, "float64", ["int8"], ["int8", "float32"], None]),
+        (of_all, ["int64", "text"]),
+        ({"k": pa.array([None, *range(n)])}, ["k"]),
+        ({"k": pa.array([True, False] * n)}, ["k", None]),
+    ):
+        if form == "arrays" and given is not numbers:
+            continue
+        batch = pa.record_batch(given).slice(7)
+        if form == "arrays":
+            batch = Arrays({name: column.to_numpy() for name, column in numbers.items()})
+        kind = kind_of(batch)
+        for key in keys:
+            part_of = kind.hashes(batch, key) % np.uint64(peers)
+            parts = kind.exchange(batch, key, peers)
+            assert len(parts) == peers
+            for peer, part in enumerate(parts):
+                expected = kind.take(batch, np.flatnonzero(part_of == peer))
+                for one, other in zip(
+                    kind.to_arrow(part).columns, kind.to_arrow(expected).columns, strict=True
+                ):
+                    one.validate(full=True)
+                    assert one.type == other.type
+                    # By their bytes, as NaN is not equal to itself.
+                    assert repr(one.to_pylist()) == repr(other.to_pylist())
 
 
 def test_large_batches_are_left_to_the_other_split():
