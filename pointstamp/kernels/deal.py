@@ -22,6 +22,9 @@ from pointstamp.kernels.hashing import Hashes, contiguous, hash_words
 MAX_DEALT = 64
 """How many workers a batch is dealt to; beyond, places of writing would not stay in a cache."""
 
+SPARE = 4
+"""The places after the values of each worker, into which a loop may write what is not its own."""
+
 Dealing = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 
 
@@ -47,15 +50,17 @@ def peers_of_words(words: Hashes, peers: int) -> Dealing:
 def deal_words(
     values: npt.NDArray[Any], near: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]
 ) -> npt.NDArray[Any]:
-    """The values of each worker, and one of zero after them.
+    """The values of each worker, and `SPARE` places after them in which there is anything.
 
     values : unsigned integers[n] · near, starts : as of `peers_of_hashes`
-    returns the same dtype[n + peers], where those of worker p begin at `starts[p] + p`
+    returns the same dtype[n + SPARE * peers], where those of worker p begin at
+    `starts[p] + SPARE * p`
     """
     peers = len(starts) - 1
-    found = np.zeros(len(values) + peers, values.dtype)
+    found = np.empty(len(values) + SPARE * peers, values.dtype)
     for peer in range(peers):
-        found[starts[peer] + peer : starts[peer + 1] + peer] = values[near == peer]
+        spare = SPARE * peer
+        found[starts[peer] + spare : starts[peer + 1] + spare] = values[near == peer]
     return found
 
 
@@ -89,5 +94,5 @@ def deal(values: npt.NDArray[Any], dealing: Dealing) -> list[npt.NDArray[Any]]:
         return [values[near == peer] for peer in range(len(starts) - 1)]
     words = contiguous(values).view(np.dtype(f"u{width}"))
     found = deal_words(words, near, starts).view(values.dtype)
-    spans = itertools.pairwise(starts.tolist())
-    return [found[start + peer : stop + peer] for peer, (start, stop) in enumerate(spans)]
+    spans = enumerate(itertools.pairwise(starts.tolist()))
+    return [found[start + SPARE * peer : stop + SPARE * peer] for peer, (start, stop) in spans]

@@ -15,6 +15,7 @@ cdef extern from *:
     """
     #if defined(__x86_64__) && defined(__GNUC__)
     #include <cpuid.h>
+    #include <immintrin.h>
     #define WIDE __attribute__((target("avx2")))
     /* Whether the processor has AVX2 and the system keeps its registers: asked by hand, as not
        every compiler's runtime has __builtin_cpu_supports. */
@@ -48,7 +49,8 @@ cdef extern from *:
         }
 
     static int is_wide = 0;
-    static void look_for_wide(void) { is_wide = find_wide(); }
+    static void make_choices(void);
+    static void look_for_wide(void) { is_wide = find_wide(); make_choices(); }
 
     INLINED void mix_words_body(const uint64_t *words, uint64_t *hashes, Py_ssize_t n) {
         for (Py_ssize_t i = 0; i < n; i++) hashes[i] = mixed(words[i]);
@@ -100,6 +102,69 @@ cdef extern from *:
         return at;
     }
 
+    #define SPARE 4
+
+    /* Values of peer 0 one after the other, and those of peer 1; up to SPARE more are written
+       after the last of each. */
+    static void deal_two_any(
+        const uint64_t *restrict values, const uint8_t *restrict near, Py_ssize_t n,
+        uint64_t *restrict first, uint64_t *restrict second
+    ) {
+        Py_ssize_t at = 0;
+        for (Py_ssize_t i = 0; i < n; i++) {
+            first[i - at] = values[i];
+            second[at] = values[i];
+            at += near[i];
+        }
+    }
+
+    #if defined(__x86_64__) && defined(__GNUC__)
+    /* For each of the sixteen choices among four values, what moves those to the front. */
+    static uint32_t to_front[16][8] __attribute__((aligned(32)));
+    static uint8_t n_chosen[16];
+    static void make_choices(void) {
+        for (int choice = 0; choice < 16; choice++)
+            for (int k = 0; k < 4; k++)
+                if (choice >> k & 1) {
+                    int at = 2 * n_chosen[choice]++;
+                    to_front[choice][at] = 2 * k;
+                    to_front[choice][at + 1] = 2 * k + 1;
+                }
+    }
+
+    WIDE static void deal_two_wide(
+        const uint64_t *restrict values, const uint8_t *restrict near, Py_ssize_t n,
+        uint64_t *restrict first, uint64_t *restrict second
+    ) {
+        Py_ssize_t i, at = 0;
+        for (i = 0; i + 4 <= n; i += 4) {
+            uint32_t four;
+            memcpy(&four, near + i, 4);
+            uint32_t choice = four * 0x01020408u >> 24 & 15;  /* the lowest bits of four bytes */
+            __m256i word = _mm256_loadu_si256((const __m256i *)(values + i));
+            __m256i here = _mm256_load_si256((const __m256i *)to_front[choice]);
+            __m256i there = _mm256_load_si256((const __m256i *)to_front[15 ^ choice]);
+            _mm256_storeu_si256((__m256i *)(second + at), _mm256_permutevar8x32_epi32(word, here));
+            _mm256_storeu_si256(
+                (__m256i *)(first + i - at), _mm256_permutevar8x32_epi32(word, there)
+            );
+            at += n_chosen[choice];
+        }
+        deal_two_any(values + i, near + i, n - i, first + i - at, second + at);
+    }
+    #else
+    #define deal_two_wide deal_two_any
+    static void make_choices(void) {}
+    #endif
+
+    static void deal_two(
+        const uint64_t *values, const uint8_t *near, Py_ssize_t n, uint64_t *first,
+        uint64_t *second
+    ) {
+        if (is_wide) deal_two_wide(values, near, n, first, second);
+        else deal_two_any(values, near, n, first, second);
+    }
+
     /* How many records are one peer's: by bytes, which a vector holds most of. */
     static Py_ssize_t count_peer(const uint8_t *near, uint8_t peer, Py_ssize_t n) {
         Py_ssize_t total = 0;
@@ -125,6 +190,7 @@ cdef extern from *:
     void combine_words(const uint64_t *, const uint64_t *, uint64_t *, Py_ssize_t) noexcept nogil
     void mask_words(const uint64_t *, uint64_t, uint8_t *, Py_ssize_t) noexcept nogil
     Py_ssize_t collect_peer(const uint8_t *, uint8_t, int64_t *, Py_ssize_t) noexcept nogil
+    void deal_two(const uint64_t *, const uint8_t *, Py_ssize_t, uint64_t *, uint64_t *) noexcept nogil
     Py_ssize_t count_peer(const uint8_t *, uint8_t, Py_ssize_t) noexcept nogil
     uint64_t mixed(uint64_t) noexcept nogil
     uint64_t word_at(const uint8_t *) noexcept nogil
@@ -134,6 +200,7 @@ look_for_wide()
 
 cdef enum:
     FEW_PEERS = 4
+    SPARE = 4
     CHUNK = 2048  # values of which what is read again stays in the first cache
     TEXT = 0x74657874
     UNSIGNED = 2
@@ -428,39 +495,25 @@ cdef gather_8(const uint64_t[::1] values, const int64_t[::1] order, uint64_t[::1
 cdef void deal_over(
     const Word[::1] values, const uint8_t[::1] near, int64_t[::1] places, Word[::1] found
 ) noexcept nogil:
-    """Put each value at the place of its peer, which goes on by one.
-
-    For two there is a pass for each, as in `collect_peer`: it writes every value, and goes on
-    after its own. So one value more is written after its last.
-    """
-    cdef Py_ssize_t i, stop, at, start = 0, n = values.shape[0]
-    cdef int64_t peer, peers = places.shape[0]
-    if peers > 2:
-        for i in range(n):
-            at = places[near[i]]
-            found[at] = values[i]
-            places[near[i]] = at + 1
-        return
-    while start < n:
-        stop = min(start + <Py_ssize_t>CHUNK, n)
-        for peer in range(peers):
-            at = places[peer]
-            for i in range(start, stop):
-                found[at] = values[i]
-                at += near[i] == peer
-            places[peer] = at
-        start = stop
+    """Put each value at the place of its peer, which goes on by one."""
+    cdef Py_ssize_t i, at
+    for i in range(values.shape[0]):
+        at = places[near[i]]
+        found[at] = values[i]
+        places[near[i]] = at + 1
 
 
 def deal_words(values, const uint8_t[::1] near, const int64_t[::1] starts):
     cdef Py_ssize_t peer, peers = starts.shape[0] - 1
-    found = np.empty(values.shape[0] + peers, values.dtype)
+    found = np.empty(values.shape[0] + SPARE * peers, values.dtype)
     places = np.empty(peers, np.int64)
     cdef int64_t[::1] at = places
     for peer in range(peers):
-        at[peer] = starts[peer] + peer
+        at[peer] = starts[peer] + SPARE * peer
     cdef int width = values.itemsize
-    if width == 8:
+    if width == 8 and peers == 2:
+        deal_between(values, near, at[1], found)
+    elif width == 8:
         deal_8(values, near, at, found)
     elif width == 4:
         deal_4(values, near, at, found)
@@ -468,8 +521,17 @@ def deal_words(values, const uint8_t[::1] near, const int64_t[::1] starts):
         deal_2(values, near, at, found)
     else:
         deal_1(values, near, at, found)
-    found[places] = 0
     return found
+
+
+cdef deal_between(
+    const uint64_t[::1] values, const uint8_t[::1] near, int64_t second, uint64_t[::1] found
+):
+    """Of eight bytes between two peers: two passes in one, and four values at a time."""
+    cdef Py_ssize_t n = values.shape[0]
+    if n:
+        with nogil:
+            deal_two(&values[0], &near[0], n, &found[0], &found[second])
 
 
 cdef deal_1(

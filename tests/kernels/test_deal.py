@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from pointstamp.kernels.deal import (
     MAX_DEALT,
+    SPARE,
     deal,
     deal_words,
     peers_of_hashes,
@@ -48,7 +51,12 @@ def test_the_kernels_and_their_twins_agree(words, peers, dtype):
             assert ours.tolist() == theirs.tolist()
     values = words.astype(dtype)
     dealing = peers_of_hashes(words, peers)
-    assert deal_words(values, *dealing).tolist() == deal_words.plain(values, *dealing).tolist()
+    ours, theirs = deal_words(values, *dealing), deal_words.plain(values, *dealing)
+    assert ours.dtype == theirs.dtype
+    assert len(ours) == len(theirs)
+    for peer, (start, stop) in enumerate(itertools.pairwise(dealing[1].tolist())):
+        part = slice(start + SPARE * peer, stop + SPARE * peer)
+        assert ours[part].tolist() == theirs[part].tolist()
 
 
 @pytest.mark.parametrize("dtype", ["i1", "f4", "f8", "?", "M8[s]", "c16", "U3", "S5", "O"])
