@@ -31,6 +31,10 @@ from pointstamp.communication.segment import Segment
 from pointstamp.communication.target import run_in_process
 
 
+_THREADS_OF_OPENBLAS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
+_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
+
+
 @dataclass(frozen=True)
 class RunTarget:
     """To a worker: the function to run, pickled by cloudpickle."""
@@ -64,6 +68,7 @@ def main(
 ) -> None:
     """Run the target that comes over `control_fd` as worker `index` of `peers`."""
     die_with_parent(parent)
+    _share_processors(peers)
     # Ctrl-C goes to the parent as well, which stops us. A handler, rather than
     # ignoring the signal, so that programs we start do not inherit it.
     signal.signal(signal.SIGINT, lambda *_: None)
@@ -98,6 +103,17 @@ def main(
         communicator.abort(cause)
     control.flush()
     # Not closed: until the process has ended, the end of the parent ends it.
+
+
+def _share_processors(peers: int) -> None:
+    """Have the linear algebra of NumPy use a worker's part of the processors that we may use.
+
+    Before NumPy is imported: it then starts a thread for each processor, and each looks for work
+    for a while, which takes longer than the import itself. What the environment says comes first.
+    """
+    if not any(name in os.environ for name in _THREADS_OF_OPENBLAS):
+        usable = len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
+        os.environ[_THREADS_OF_OPENBLAS[0]] = str(max(1, usable // peers))
 
 
 def _adopt(fd: int) -> socket.socket:

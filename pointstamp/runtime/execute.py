@@ -53,7 +53,9 @@ def execute(
 
     When `main` returns, inputs still open are closed, and the worker steps until
     every dataflow is complete. One worker runs in the calling thread; more run in
-    processes of their own, to which `main` and `args` travel by cloudpickle.
+    processes of their own, to which `main` and `args` travel by cloudpickle. There the linear
+    algebra of NumPy uses a worker's part of the processors, unless `OPENBLAS_NUM_THREADS` or
+    `OMP_NUM_THREADS` in the environment say otherwise.
 
     Parameters
     ----------

@@ -97,6 +97,22 @@ def test_workers_have_the_path_directory_and_environment_of_their_parent(monkeyp
     assert run_processes(target, 1) == [(7, str(tmp_path), "here")]
 
 
+@pytest.mark.parametrize("chosen", [None, "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"])
+def test_workers_share_the_processors_unless_the_environment_says_how_many(monkeypatch, chosen):
+    for name in ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    if chosen is not None:
+        monkeypatch.setenv(chosen, "7")
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    expected = str(max(1, usable // 2)) if chosen is None else "7"
+    other = "OMP_NUM_THREADS" if chosen != "OMP_NUM_THREADS" else "OPENBLAS_NUM_THREADS"
+
+    def target(communicator):
+        return os.environ[chosen or "OPENBLAS_NUM_THREADS"], os.environ.get(other)
+
+    assert run_processes(target, 2) == [(expected, None)] * 2
+
+
 def test_an_exception_comes_with_its_worker_cause_and_traceback():
     def target(communicator):
         if communicator.index == 1:
