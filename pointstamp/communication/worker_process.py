@@ -30,7 +30,6 @@ from pointstamp.communication.publishing import set_own
 from pointstamp.communication.segment import Segment
 from pointstamp.communication.target import run_in_process
 
-
 _THREADS_OF_OPENBLAS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 
