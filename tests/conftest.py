@@ -223,6 +223,26 @@ class FailuresAtOnce:
             self._terminal.write_line(report.longreprtext)
 
 
+class CountedReruns:
+    """What pytest-rerunfailures counts, for a process of xdist: asked for where a test has failed.
+
+    By itself it asks the process that shares tests out, three times for each test, for numbers that
+    are 0 until then. An answer waits 40 ms, since questions are sent while one is not acknowledged.
+    """
+
+    def __init__(self, counts: Any) -> None:
+        self.try_increment_suite_reruns = counts.try_increment_suite_reruns
+
+    def get_test_failures(self, test: str) -> int:
+        return 0
+
+    def set_test_reruns(self, test: str, reruns: int) -> None:
+        pass
+
+    def get_suite_reruns(self) -> int:
+        return 0
+
+
 @pytest.hookimpl(trylast=True)  # once the terminal is there
 def pytest_configure(config: pytest.Config) -> None:
     """Keep what the limits write to; the processes of xdist have no terminal."""
@@ -235,6 +255,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(20_000, 10, 50)
     config.pluginmanager.register(FilesOfDoctests())
     config.stash[ERRORS] = os.dup(2)
+    if hasattr(config, "workerinput") and hasattr(config, "failures_db"):
+        config.failures_db = CountedReruns(config.failures_db)
     has_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
     if sys.platform == "linux" and has_tests:
         subprocess.Popen = ForkingPopen
