@@ -41,7 +41,7 @@ AT_ONCE = $(subst -n 5 --dist,-n 3 --dist,$(PYTEST_ARGS))
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run pipeline check spark test bounds soak bench bench-spark wheels docs docs-setup changelog lock clean
+.PHONY: help setup run pipeline check spark test sources every bounds soak bench bench-spark wheels docs docs-setup changelog lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
@@ -85,20 +85,27 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-# What the tests would make again and again: Spark's modules compiled, and its classes in a form
-# that a Java starts with in half the time.
+# What each Java of the tests would make again: Spark's classes in a form that it starts with in half
+# the time.
 $(SPARK): $(STAMP) | $(COMPILED)
 	@$(BIN)/python -m tests.spark.home $(@D)
 
 spark: $(SPARK)
 
-# Every test once; and where the core is compiled, what exercises it as sources too (`CORE` in
-# tests/conftest.py says what that is). Pytest ends with 5 where PYTEST_ARGS name nothing of it.
+# Every test once; and where the core is compiled, what exercises it as sources too.
 test: $(STAMP) $(COMPILED) $(SPARK)
+	@$(MAKE) --no-print-directory sources
+	@$(MAKE) --no-print-directory every
+
+# What exercises the core, as sources (`CORE` in tests/conftest.py says what that is). Nothing of
+# it needs Spark. Pytest ends with 5 where PYTEST_ARGS name nothing of it.
+sources: $(STAMP) $(COMPILED)
 	@if test -f pointstamp/compiled.sha256; then \
 		POINTSTAMP_COMPILED=0 HYPOTHESIS_PROFILE=second \
 		$(BIN)/python -m pytest -m 'core and not soak' $(AT_ONCE) \
 		|| test $$? -eq 5; fi
+
+every: $(STAMP) $(COMPILED) $(SPARK)
 	@$(BIN)/python -m pytest $(RERUNS) $(PYTEST_ARGS)
 
 # Kernels, and what calls them most, with loops that look whether each index is in range; not the

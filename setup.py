@@ -72,7 +72,7 @@ def at_hand() -> bool:
         and BOUNDS not in os.environ
         and digest.exists()
         and digest.read_text().strip() == PACKAGE["digest"]()
-        and len(PACKAGE["libraries"]()) == len(PACKAGE["COMPILED"])
+        and len(PACKAGE["libraries"]()) == len(PACKAGE["LIBRARIES"])
     )
 
 
@@ -92,7 +92,10 @@ def extensions() -> list[Extension]:
     if os.environ.get(PACKAGE["SWITCH"]) == "0":
         return []
     if AT_HAND:
-        return [Extension(module, [_relative(module)]) for module in PACKAGE["COMPILED"]]
+        return [
+            *(Extension(module, [_relative(module)]) for module in PACKAGE["COMPILED"]),
+            Extension(PACKAGE["SHARED"], []),
+        ]
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None and not use_zig():
         print(f"setup: no C compiler ({compiler}), so the core runs as it is", file=sys.stderr)
@@ -109,8 +112,10 @@ def extensions() -> list[Extension]:
     try:
         if os.environ.get(BOUNDS) == "1":
             return _generated(PACKAGE["LOOPS"], BOUNDS_FLAGS, LOOP_DIRECTIVES)
+        # Each call of a kernel goes through it, with each array.
+        shared = Extension(PACKAGE["SHARED"], [], extra_compile_args=[*FLAGS, "-O2"])
         return [
-            *_generated(PACKAGE["MODULES"], FLAGS, DIRECTIVES),
+            *_generated(PACKAGE["MODULES"], FLAGS, DIRECTIVES, shared),
             *_generated(PACKAGE["LOOPS"], LOOP_FLAGS, LOOP_DIRECTIVES),
         ]
     except CompileError as error:
@@ -119,17 +124,19 @@ def extensions() -> list[Extension]:
 
 
 def _generated(
-    modules: Sequence[str], flags: list[str], directives: dict[str, Any]
+    modules: Sequence[str], flags: list[str], directives: dict[str, Any], *others: Extension
 ) -> list[Extension]:
-    """The modules with their C."""
+    """The modules with their C; and what Cython makes by itself."""
     from Cython.Build import cythonize
 
     wanted = [Extension(m, [_relative(m)], extra_compile_args=flags) for m in modules]
     folder = "build/cython_bounds" if os.environ.get(BOUNDS) == "1" else "build/cython"
     return list(
         cythonize(
-            wanted,
+            [*wanted, *others],
             compiler_directives=directives,
+            # Views of memory are half of the C of a module that has them.
+            shared_utility_qualified_name=PACKAGE["SHARED"],
             build_dir=folder,
             quiet=True,
             # Processes that are forked need not import this file again.

@@ -126,6 +126,12 @@ LOOPS = (
 """What is for Cython alone: `.pyx` files."""
 
 COMPILED = (*MODULES, *LOOPS)
+
+SHARED = "pointstamp.kernels.cython_shared"
+"""What each of them would have a copy of: Cython's functions, and its views of memory. It is made
+by Cython itself, of no source here."""
+
+LIBRARIES = (*COMPILED, SHARED)
 LAYERS = sorted({module.split(".")[1] for module in COMPILED})
 
 SWITCH = "POINTSTAMP_COMPILED"
@@ -147,7 +153,7 @@ def libraries(package: Path = _PACKAGE) -> list[Path]:
     found = {f"{layer}/{name}" for layer in LAYERS for name in _names_in(package / layer)}
     return [
         package / name
-        for module in COMPILED
+        for module in LIBRARIES
         for suffix in EXTENSION_SUFFIXES
         if (name := "/".join(module.split(".")[1:]) + suffix) in found
     ]
@@ -204,7 +210,7 @@ def _why_not() -> str:
     written = _PACKAGE / DIGEST
     if not written.exists():
         return "it was installed without a C compiler"
-    if len(libraries()) < len(COMPILED):
+    if len(libraries()) < len(LIBRARIES):
         return "it was compiled for another Python"
     if written.read_text().strip() != digest():
         return "its files have changed since they were compiled; `make setup` compiles them"

@@ -75,7 +75,7 @@ ONCE = {
     f"tests/{folder}/test_{name}.py"
     for folder, names in {
         "communication": "authentication control event_sockets failure job_control processes "
-        "relayed_link segment_sharing simulated tcp threads",
+        "relay_process relayed_link segment_sharing simulated tcp threads tls",
         "collections": "append_only assertions changing_graphs delta_joins durable_clocks "
         "edges_of_collections event_windows mutants nested ordered row_errors shared_arrangements "
         "snapshot_bytes spine_memory stats temporal text_sweeps thread_sweeps upserts "
@@ -83,16 +83,17 @@ ONCE = {
         "containers": "convert flat frames group_totals kept_records small_columns text_order "
         "text_sweep user_kind_on_processes",
         "metrics": "epoch_assembly metrics_server service_metrics telemetry",
-        "observability": "dataflow_drawing live_view page_server progress_bar trace_events",
-        "operators": "capture command",
-        "runtime": "introspection tcp_workers watchdog",
+        "observability": "dataflow_drawing live_view log_view page_server "
+        "progress_bar summary timeline trace_events",
+        "operators": "capture command declared_parameters operator_names",
+        "runtime": "introspection run_logging run_results tcp_workers watchdog",
     }.items()
     for name in names.split()
 }
-"""What is beside those, but of what is never compiled (rendezvous, control, processes, files), or
-is shown in the second mode by others: collections by their random programs. Of a test on several
-carriers, processes are marked as `once`: what the sources show there they show on threads, and of
-the memory that processes share in `tests/communication/test_shared_link.py`."""
+"""What is beside those, but of what is never compiled (rendezvous, control, processes, files, what
+is made of logs), or is shown in the second mode by others: collections by their random programs. Of
+a test on several carriers, processes are marked as `once`: what the sources show there they show on
+threads, and of the memory that processes share in `tests/communication/test_shared_link.py`."""
 
 
 def is_of_core(path: Path) -> bool:
@@ -222,6 +223,26 @@ class FailuresAtOnce:
             self._terminal.write_line(report.longreprtext)
 
 
+class CountedReruns:
+    """What pytest-rerunfailures counts, for a process of xdist: asked for where a test has failed.
+
+    By itself it asks the process that shares tests out, three times for each test, for numbers that
+    are 0 until then. An answer waits 40 ms, since questions are sent while one is not acknowledged.
+    """
+
+    def __init__(self, counts: Any) -> None:
+        self.try_increment_suite_reruns = counts.try_increment_suite_reruns
+
+    def get_test_failures(self, test: str) -> int:
+        return 0
+
+    def set_test_reruns(self, test: str, reruns: int) -> None:
+        pass
+
+    def get_suite_reruns(self) -> int:
+        return 0
+
+
 @pytest.hookimpl(trylast=True)  # once the terminal is there
 def pytest_configure(config: pytest.Config) -> None:
     """Keep what the limits write to; the processes of xdist have no terminal."""
@@ -234,6 +255,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(20_000, 10, 50)
     config.pluginmanager.register(FilesOfDoctests())
     config.stash[ERRORS] = os.dup(2)
+    if hasattr(config, "workerinput") and hasattr(config, "failures_db"):
+        config.failures_db = CountedReruns(config.failures_db)
     has_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
     if sys.platform == "linux" and has_tests:
         subprocess.Popen = ForkingPopen

@@ -51,6 +51,13 @@ def test_without_the_switch_all_is_compiled_or_nothing():
     assert sources == ("{False}" if said == "compiled" else "{True}")
 
 
+def test_what_all_libraries_have_of_cython_is_one_of_its_own():
+    code = "import sys, pointstamp.progress.subgraph; from pointstamp.compiled import *;"
+    code += "print(build_info()); print(SHARED in sys.modules)"
+    said, is_there = run(code, POINTSTAMP_COMPILED="1")
+    assert is_there == str(said == "compiled")
+
+
 def test_sources_that_changed_since_run_as_they_are(tmp_path):
     if not compiled.libraries():
         pytest.skip("nothing is compiled here")

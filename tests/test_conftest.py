@@ -103,6 +103,12 @@ def test_of_a_group(n, record_property):
 @pytest.mark.parametrize("n", range(12))
 def test_of_none(n):
     pass
+
+def test_that_fails_once(tmp_path_factory):
+    already = tmp_path_factory.getbasetemp().parent / "already"
+    was_there = already.exists()
+    already.touch()
+    assert was_there
 """
 
 
@@ -111,6 +117,7 @@ def test_tests_of_a_group_are_run_by_one_process(tmp_path):
     (tmp_path / "test_groups.py").write_text(GROUPS)
     (tmp_path / "conftest.py").write_text(CONFTEST)
     options = ["-q", "-n", "2", "--dist", "loadgroup", "--junit-xml", "found.xml"]
+    options += ["--reruns", "1", "--max-suite-reruns", "3", "--basetemp", "temporary"]
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "-p", "no:cacheprovider", "--rootdir", ".", "."],
         cwd=tmp_path,
@@ -119,7 +126,7 @@ def test_tests_of_a_group_are_run_by_one_process(tmp_path):
         text=True,
         check=False,
     )
-    assert "24 passed" in answer.stdout, answer.stdout + answer.stderr
+    assert "25 passed, 1 rerun" in answer.stdout, answer.stdout + answer.stderr
     found = re.findall(r'name="process" value="(\d+)"', (tmp_path / "found.xml").read_text())
     assert len(found) == 12
     assert len({*found}) == 1

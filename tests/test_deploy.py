@@ -113,8 +113,13 @@ def _said(process: subprocess.Popen[str]) -> Running:
     raise AssertionError("".join(lines))
 
 
-def check_service(program: str, folder: Path, **environment: str) -> None:
-    """Probes, requests, what is refused, and that it goes on where it was ended."""
+def check_service(
+    program: str, folder: Path, afterwards: str | None = None, **environment: str
+) -> None:
+    """Probes, requests, what is refused, and that it goes on where it was ended.
+
+    Or that another program does, which is named.
+    """
     with running(program, folder, **environment) as service:
         await_ready(service.metrics)
         assert say(service.metrics, "health")["state"] == "running"
@@ -140,7 +145,7 @@ def check_service(program: str, folder: Path, **environment: str) -> None:
             status, answer = service.ask(path, sales, token)
             assert (status, bool(answer["error"])) == (expected, True), (path, answer)
         assert service.ask("/totals")[1]["epoch"] == 1
-    with running(program, folder, **environment) as service:
+    with running(afterwards or program, folder, **environment) as service:
         await_ready(service.metrics)
         _, answer = service.ask("/totals")
         assert sorted(answer["totals"], key=lambda row: row["shop"]) == totals
@@ -155,8 +160,8 @@ def test_the_service_without_spark_runs_and_goes_on(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.new_interpreters  # as it is started elsewhere
 @pytest.mark.xdist_group("own spark")
-def test_the_service_on_spark_runs_and_goes_on(tmp_path: Path) -> None:
-    check_service("sales_on_spark.py", tmp_path, POINTSTAMP_WORKERS="1")
+def test_the_service_on_spark_runs_and_goes_on_without(tmp_path: Path) -> None:
+    check_service("sales_on_spark.py", tmp_path, "sales.py", POINTSTAMP_WORKERS="1")
 
 
 def test_a_service_whose_worker_is_killed_is_healthy_and_not_ready_meanwhile(

@@ -98,6 +98,16 @@ def test_a_block_with_spark_runs(block: Block, run_on_spark: Callable[[str], lis
         assert printed == block.printed
 
 
+@pytest.mark.spark
+@pytest.mark.xdist_group("own spark")
+def test_the_example_with_spark_runs(run_on_spark: Callable[[str], list[str]]) -> None:
+    """Here, for it needs a Java as blocks do."""
+    printed, error = run_on_spark((ROOT / "examples" / "triangles_on_spark.py").read_text())
+    assert not error
+    # Of i -> i+1, i+2, i+3 below 10, those that begin at 0: 0-1-2, 0-1-3, 0-2-3.
+    assert "3 triangles begin at 0\n" in printed
+
+
 def test_no_block_is_overlooked() -> None:
     for page in PAGES:
         assert page.read_text().count("```python") == len(blocks(page))

@@ -54,7 +54,7 @@ SAID = {
     ],
 }
 
-# These are given a file, or a Spark session, by tests of their own.
+# These are given a file, or a Spark session, by tests of their own; one is with the pages.
 APART = {"import_graph.py", "growing_triangles.py", "triangles_on_spark.py", "stream_on_spark.py"}
 
 
@@ -95,13 +95,6 @@ def test_what_is_captured_here_is_replayed_there(capturing: int, replaying: int)
     said = run("capture_and_replay.py", "4", str(capturing), str(replaying))
     sums = [sum(x * x for x in range(10 * epoch, 10 * epoch + 10)) for epoch in range(4)]
     assert [int(line.rpartition(" ")[2]) for line in said.splitlines()] == sums
-
-
-@pytest.mark.spark
-@pytest.mark.xdist_group("own spark")
-def test_triangles_are_found_on_spark() -> None:
-    # Of i -> i+1, i+2, i+3 below 10, those that begin at 0: 0-1-2, 0-1-3, 0-2-3.
-    assert "3 triangles begin at 0\n" in run("triangles_on_spark.py")
 
 
 def test_no_example_is_left_out() -> None:

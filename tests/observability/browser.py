@@ -70,9 +70,19 @@ class Browser:
             os.close(each)
         self._read = b""
         self._number = 0
+        self._session = self._context = ""
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Have another window in place of this, which is as that of a browser that has started."""
         self._session = ""
+        if self._context:
+            self._call("Target.disposeBrowserContext", browserContextId=self._context)
         self.errors: list[str] = []
-        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._context = self._call("Target.createBrowserContext")["browserContextId"]
+        target = self._call(
+            "Target.createTarget", url="about:blank", browserContextId=self._context
+        )["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)[
             "sessionId"
         ]
@@ -170,7 +180,6 @@ class Browser:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._session = ""
         os.write(self._ask, json.dumps({"id": 0, "method": "Browser.close"}).encode() + b"\0")
         try:
             self._process.wait(LIMIT_S)

@@ -20,7 +20,7 @@ from pointstamp.observability.page_server import PageServer
 from pointstamp.runtime.watched_program import ReadWorkers, read_program
 from tests.observability.browser import Browser, needs_browser
 
-pytestmark = [needs_browser, pytest.mark.once]
+pytestmark = [needs_browser, pytest.mark.once, pytest.mark.xdist_group("browser")]
 
 READY = "document.body?.dataset.ready"
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -48,10 +48,16 @@ def loop(worker: ps.Worker, go_on: Callable[[int], bool], pause_s: float = 0.0) 
         time.sleep(pause_s)
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    with Browser(tmp_path) as browser:
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser")) as browser:
         yield browser
+
+
+@pytest.fixture
+def browser(started: Browser) -> Iterator[Browser]:
+    yield started
+    started.begin_anew()
 
 
 def test_a_log_is_drawn_with_all_that_it_has(tmp_path: Path, browser: Browser) -> None:

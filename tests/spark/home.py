@@ -2,10 +2,9 @@
 
     python -m tests.spark.home FOLDER
 
-It is the one that PySpark comes with, by links, but for two things:
+It is the one that a session of this machine has (`pointstamp.spark.spark_home`), from which nothing
+of Python is imported, with one thing more:
 
-- `python/lib/pyspark.zip`, of which executors import, has sources alone; since nothing can be
-  kept beside them, each process would compile thousands of lines again. Here they are compiled.
 - `classes.jsa` is what its Java writes down of the ten thousand classes that Spark has it load
   (class data sharing), to take them as they are. Javas that cannot use it, since they are of
   another version, or have other libraries, do as without it.
@@ -15,54 +14,21 @@ It is the one that PySpark comes with, by links, but for two things:
 
 from __future__ import annotations
 
-import compileall
 import os
-import re
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-from py_compile import PycInvalidationMode
-from zipfile import ZipFile
 
 import pyspark
 
 from pointstamp.errors import SparkSetupError
-from pointstamp.spark import session
+from pointstamp.spark import session, spark_home
 
 OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
 """The collector has to be the one of those that use the file."""
 
 ENDS_S = 600
-
-
-def link(folder: Path) -> None:
-    """Make `folder` the home of Spark, its archives of Python's modules with compiled ones."""
-    home = Path(pyspark.__file__).parent
-    archives = Path("python", "lib")
-    (folder / archives).mkdir(parents=True)
-    for inside in (Path(), archives.parent):
-        for entry in (home / inside).iterdir():
-            if entry.relative_to(home) not in (archives, *archives.parents):
-                (folder / inside / entry.name).symlink_to(entry)
-    for archive in (home / archives).iterdir():
-        with (
-            tempfile.TemporaryDirectory() as unpacked,
-            ZipFile(archive) as found,
-            ZipFile(folder / archives / archive.name, "w") as made,
-        ):
-            found.extractall(unpacked)
-            compileall.compile_dir(
-                unpacked,
-                quiet=2,
-                rx=re.compile(r"/tests/"),
-                legacy=True,
-                stripdir=unpacked,
-                prependdir=folder / archives / archive.name,
-                invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
-            )
-            for path in sorted(Path(unpacked).rglob("*")):
-                made.write(path, path.relative_to(unpacked))
 
 
 def write(path: Path) -> None:
@@ -84,7 +50,8 @@ def main() -> None:
     """Make the folder; where there is no Spark nobody needs it."""
     folder = Path(sys.argv[1]).absolute()
     shutil.rmtree(folder, ignore_errors=True)
-    link(folder)
+    folder.mkdir(parents=True)
+    spark_home.link(Path(pyspark.__file__).parent, folder)
     # Where it is decides which classes are the same ones.
     os.environ["SPARK_HOME"] = str(folder)
     new = folder / "classes.new"

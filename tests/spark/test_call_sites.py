@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
@@ -14,12 +13,10 @@ import pytest
 import pointstamp.spark
 from pointstamp.errors import WorkerError
 from pointstamp.spark.call_sites import LONG, SHORT, call_site, called_at
-from tests.spark import jobs_with_ui
 
 pytestmark = pytest.mark.spark
 shared = pytest.mark.xdist_group("spark")
-ROOT = Path(__file__).resolve().parents[2]
-alone = pytest.mark.xdist_group("own spark")
+PATIENCE_S = 120.0
 
 
 def seen_by_task(scope, records):
@@ -46,26 +43,95 @@ def seen(spark):
     return pointstamp.spark.run(seen_by_task, inputs, "said string", workers=2)
 
 
-@alone
-def test_the_ui_shows_each_job_at_the_line_that_asked_for_it():
-    program = jobs_with_ui.__file__
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.spark.jobs_with_ui"],
-        cwd=ROOT,
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=360,
-    )
-    found = json.loads(ran.stdout.splitlines()[-1])
-    names = {job["name"] for job in found["jobs"]}
-    known = {f"{action} at {program}:{line}" for action, line in found["asked"]}
+def here():
+    """The line that calls this."""
+    return sys._getframe(1).f_lineno
+
+
+def by_id(scope, records):
+    return records.exchange("id")
+
+
+@dataclass(frozen=True)
+class ShownJob:
+    """What Spark's UI shows of a job."""
+
+    id: int
+    name: str
+    description: str | None
+    is_running: bool
+
+
+def each(found):
+    """The elements of a sequence of Scala."""
+    iterator = found.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def shown_jobs(spark, after=-1):
+    """Those with a higher number: the UI has them from here, where they are without it as well."""
+    return [
+        ShownJob(
+            job.jobId(),
+            job.name(),
+            job.description().get() if job.description().isDefined() else None,
+            job.status().toString() == "RUNNING",
+        )
+        for job in each(spark.sparkContext._jsc.sc().statusStore().jobsList(None))
+        if job.jobId() > after
+    ]
+
+
+def ask_for_jobs(spark):
+    """Have jobs of all kinds; by action, the line that asked for it."""
+    numbers = spark.range(0, 1000, 1, 2)
+    frame = pointstamp.spark.run(by_id, {"records": numbers}, "id long", workers=2)
+    edges = spark.createDataFrame([(1, 2), (2, 3)], "src long, dst long")
+    graph = pointstamp.spark.graph(edges, workers=2)
+    asked = [
+        ("collect", here(), frame.collect()),
+        ("count", here(), frame.count()),
+        ("toArrow", here(), frame.toArrow()),
+        ("toPandas", here(), frame.toPandas()),
+        ("first", here(), frame.first()),
+        ("take", here(), frame.take(1)),
+        ("isEmpty", here(), frame.isEmpty()),
+        ("foreach", here(), frame.foreach(lambda row: None)),
+        ("count", here(), graph.count("(a)-[]->(b); (b)-[]->(c)")),
+        ("bfs", here(), graph.bfs("id = 1", "id = 3")),
+        ("validate", here(), graph.validate()),
+    ]
+    with pointstamp.spark.serve(
+        lambda scope, records: records,
+        spark,
+        inputs={"records": "id long"},
+        outputs={"result": "id long"},
+    ) as service:
+        asked.append(("send", here(), service.input("records").send(numbers)))
+        service.input("records").advance_to(1)
+        service.probe.wait(0, 60)
+    # What is no DataFrame of ours is PySpark's again.
+    asked.append(("collect", here(), numbers.collect()))
+    return [(action, line) for action, line, _ in asked]
+
+
+@shared
+def test_the_ui_shows_each_job_at_the_line_that_asked_for_it(spark):
+    before = max((job.id for job in shown_jobs(spark)), default=-1)
+    known = {f"{action} at {__file__}:{line}" for action, line in ask_for_jobs(spark)}
+    until = time.monotonic() + PATIENCE_S
+    # It learns of what happens a little later.
+    while not (jobs := shown_jobs(spark, before)) or any(job.is_running for job in jobs):
+        assert time.monotonic() < until, jobs
+        time.sleep(0.05)
+    names = {job.name for job in jobs}
     assert known <= names
     # No line of Spark's or ours is the place of any job; a service begins where it is served.
-    assert {name.partition(f" at {program}:")[0] for name in names - known} == {"serve"}
-    described = {job.get("description") for job in found["jobs"]}
-    assert "pointstamp: by_id, 2 workers" in described
-    assert "pointstamp: by_id, 2 workers" in found["queries"]
+    assert {name.partition(f" at {__file__}:")[0] for name in names - known} == {"serve"}
+    assert "pointstamp: by_id, 2 workers" in {job.description for job in jobs}
+    queries = each(spark._jsparkSession.sharedState().statusStore().executionsList())
+    assert "pointstamp: by_id, 2 workers" in {query.description() for query in queries}
 
 
 @shared

@@ -412,13 +412,19 @@ def _is_running(pid: str) -> bool:
     return state != "Z"  # one that has ended, which its parent has not looked at yet
 
 
-def run_a_barrier(spark: Any) -> None:
-    """What Spark says of a barrier stage, before any task of it."""
-
-    def task(batches: Any) -> Any:
-        yield from batches
-
-    spark.range(2).mapInArrow(task, "id long", barrier=True).collect()
+def count_with_dynamic_allocation(spark: Any, n: int) -> int:
+    """As far as the settings say: what there is of executors stays."""
+    may_set, is_dynamic = (
+        "spark.sql.legacy.setCommandRejectsSparkCoreConfs",
+        "spark.dynamicAllocation.enabled",
+    )
+    spark.conf.set(may_set, "false")
+    spark.conf.set(is_dynamic, "true")
+    try:
+        return count(spark, n, SLOTS)
+    finally:
+        spark.conf.unset(is_dynamic)
+        spark.conf.unset(may_set)
 
 
 def serve(spark: Any, folder: str) -> tuple[list[int], int]:
@@ -501,8 +507,10 @@ def test_answers_do_not_depend_on_the_number_of_workers(ready: Program, workers:
     assert ready.call(sums, workers) == expected
 
 
-def test_a_graph_of_frames_is_asked(ready: Program) -> None:
-    assert ready.call(ask_a_graph)
+def test_a_graph_of_frames_is_asked(connect: Program | None, classic: Program) -> None:
+    driver = connect or classic  # all other graphs are of classic sessions
+    driver.call(install_on_executors)
+    assert driver.call(ask_a_graph)
 
 
 def test_what_an_operator_raises_comes_from_the_other_machine(ready: Program) -> None:
@@ -583,21 +591,10 @@ def _check_cancelled(driver: Program, how: str, folder: Path) -> None:
     assert driver.call(count, 10, SLOTS) == 10  # all slots are free again
 
 
-def test_dynamic_allocation_is_refused_before_anything_starts(
-    machines: Cluster, quick_to_start: str
-) -> None:
-    settings = {
-        **{key: value for key, value in SETTINGS.items() if "connect" not in key},
-        "spark.plugins": "",
-        "spark.dynamicAllocation.enabled": "true",
-        "spark.dynamicAllocation.initialExecutors": 0,
-        "spark.driver.defaultJavaOptions": f"'{quick_to_start}'",
-    }
-    with program(machines.environment, machines.master, settings) as running:
-        with pytest.raises(Raised, match=r"SparkSetupError: .* spark.dynamicAllocation.enabled="):
-            running.call(count, 10, SLOTS)
-        with pytest.raises(Raised, match=r"SPARK-24942|BARRIER.*DYNAMIC_ALLOCATION"):
-            running.call(run_a_barrier)
+def test_dynamic_allocation_is_refused_before_anything_starts(classic: Program) -> None:
+    with pytest.raises(Raised, match=r"SparkSetupError: .* spark.dynamicAllocation.enabled="):
+        classic.call(count_with_dynamic_allocation, 10)
+    assert classic.call(count, 10, SLOTS) == 10
 
 
 def test_a_service_runs_on_tasks_of_a_cluster(classic: Program, tmp_path: Path) -> None:

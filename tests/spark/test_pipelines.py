@@ -12,6 +12,8 @@ import networkx
 import pyarrow.dataset as ds
 import pytest
 
+from tests.conftest import SPARK
+
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("own spark")]
 
 PROGRAM = Path(__file__).resolve().parent.parent.parent / "examples" / "pipeline" / "run.py"
@@ -100,6 +102,11 @@ def test_tables_are_what_a_recount_says_and_components_go_on_with_the_second_run
     spec.loader.exec_module(program)
     project = tmp_path / "project"
     program.make(project)
+    # Its Javas take Spark's classes as they were written down if their path begins as it did then,
+    # and not with the folder of the settings.
+    archives = [*map(str, (SPARK / "jars").glob("slf4j-api-*.jar")), f"{SPARK}/jars/*"]
+    with (project / program.DEFAULTS).open("a") as settings:
+        settings.write(f"spark.driver.extraClassPath {':'.join(archives)}\n")
     others = project / "transformations" / "others.py"
     others.write_text(OTHERS)
     for number in range(N_FILES - 1):

@@ -1,7 +1,7 @@
 """A Spark session of this machine that has its web UI, for what is shown there.
 
 A process has one session, and that of most tests has no UI, which takes a second to start. So
-this is for processes of their own: what tests run as programs, and what takes pictures.
+this is for processes of their own, such as what takes pictures.
 """
 
 from __future__ import annotations
