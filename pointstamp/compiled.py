@@ -31,6 +31,7 @@ from pathlib import Path
 from types import ModuleType
 
 MODULES = (
+    "pointstamp.containers.array_fields",
     "pointstamp.containers.arrays",
     "pointstamp.containers.builder",
     "pointstamp.containers.codec",

@@ -1,6 +1,7 @@
 cimport cython
 
-from pointstamp.containers.layouts cimport ArraysLayout
+from pointstamp.containers.array_fields cimport n_values, of_integers, read_only
+from pointstamp.containers.layouts cimport ArraysLayout, layout_of
 
 cdef object _ndarray
 cdef object _from_buffer
@@ -24,6 +25,7 @@ cdef class Arrays:
 
 @cython.locals(batch=Arrays, n_records=Py_ssize_t, k=int)
 cpdef Arrays of_block(ArraysLayout layout, bytes block)
-cpdef read_only(array)
+@cython.locals(n_records=Py_ssize_t, is_ragged=bint, n=Py_ssize_t)
+cdef Py_ssize_t _made_arrays(dict given) except -1
 @cython.locals(batch=Arrays)
 cdef Arrays _unpacked(ArraysLayout layout, bytes block)

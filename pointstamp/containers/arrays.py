@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.containers.array_fields import n_values, of_integers, read_only
 from pointstamp.containers.convert import to_arrow
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
@@ -78,31 +79,14 @@ class Arrays:
         self, columns: Mapping[str, npt.ArrayLike] | None = None, **more: npt.ArrayLike
     ) -> None:
         given = more if columns is None else {**columns, **more}
-        arrays = {}
-        n_records = -1
-        is_ragged = False
-        for name, column in given.items():
-            array = column if type(column) is _ndarray else np.asarray(column)
-            if array.ndim != 1:
-                raise ContainerError(
-                    f"column {name!r} has shape {array.shape}; a column is one-dimensional, "
-                    "one value per record"
-                )
-            n = len(array)
-            if n_records < 0:
-                n_records = n
-            is_ragged = is_ragged or n != n_records
-            arrays[name] = array
-        if is_ragged:
-            lengths = {name: len(array) for name, array in arrays.items()}
-            raise ContainerError(f"columns of one batch need one length, but these have {lengths}")
+        self._n_records = _made_arrays(given)
         # One of the two is None, and Any says so without a question at each use.
-        self._given: Any = arrays
+        self._given: Any = given
         self._block: Any = None
         self._layout: Any = None
-        self._opened: dict[str, Array] = {}
+        self._opened: Any = None
+        """The columns that were read; None before the first is."""
         self._is_whole = False
-        self._n_records = max(n_records, 0)
 
     @property
     def names(self) -> list[str]:
@@ -124,7 +108,7 @@ class Arrays:
 
     def __getitem__(self, name: str) -> Array:
         try:
-            column = self._opened.get(name)
+            column: Array | None = None if self._opened is None else self._opened.get(name)
             return self._open(name) if column is None else column
         except TypeError:  # of what has no hash
             raise self._no_column(name) from None
@@ -175,6 +159,8 @@ class Arrays:
             if place < 0:
                 raise self._no_column(name)
             column = self._column_at(place)
+        if self._opened is None:
+            self._opened = {}
         self._opened[name] = column
         return column
 
@@ -191,10 +177,38 @@ class Arrays:
         if not self._is_whole:
             self._opened = {name: self[name] for name in self.names}
             self._is_whole = True
-        return self._opened
+        whole: dict[str, Array] = self._opened
+        return whole
 
     def _no_column(self, name: object) -> ColumnError:
         return ColumnError(f"no column {name!r} in Arrays: it has {self.names}")
+
+
+def _made_arrays(given: dict[str, Any]) -> int:
+    """Put arrays in the place of columns that are none; how many records there are."""
+    n_records = -1
+    is_ragged = False
+    for name, column in given.items():
+        array = column
+        if type(column) is not _ndarray:
+            array = of_integers(column) if type(column) is list else None
+            if array is None:
+                array = np.asarray(column)
+            given[name] = array  # a key that is there, so the loop goes on
+        n = n_values(array)
+        if n < 0:
+            raise ContainerError(
+                f"column {name!r} has shape {array.shape}; a column is one-dimensional, "
+                "one value per record"
+            )
+        if n_records < 0:
+            n_records = n
+        elif n != n_records:
+            is_ragged = True
+    if is_ragged:
+        lengths = {name: len(array) for name, array in given.items()}
+        raise ContainerError(f"columns of one batch need one length, but these have {lengths}")
+    return max(n_records, 0)
 
 
 def of_block(layout: ArraysLayout, block: bytes) -> Arrays:
@@ -211,19 +225,10 @@ def of_block(layout: ArraysLayout, block: bytes) -> Arrays:
     batch._given = None
     batch._block = block
     batch._layout = layout
-    batch._opened = {}
+    batch._opened = None
     batch._is_whole = False
     batch._n_records = n_records
     return batch
-
-
-def read_only(array: Array) -> Array:
-    """A view that is not written to; the array itself if that can not be, either."""
-    if not array.flags.writeable:
-        return array
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 class ArraysKind(Kind[Arrays]):

@@ -16,6 +16,7 @@ cdef class Builder:
     cdef Py_ssize_t _n_records
     cdef double _fill
     cdef dict _schemas
+    cdef object _schema
 
     @cython.locals(rows=list)
     cpdef give(self, object record)
@@ -28,7 +29,7 @@ cdef class Builder:
     cdef _flush_batches(self)
     @cython.locals(fill=double)
     cdef _give_columns(self, kind, batch, Py_ssize_t n)
-    cdef _check_schema(self, kind, batch)
+    cdef _check_schema(self, kind, schema)
     @cython.locals(n=Py_ssize_t, fill=double)
     cdef _cut(self, kind, batch)
 

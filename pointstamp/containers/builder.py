@@ -60,6 +60,7 @@ class Builder:
         "_look_at",
         "_n_records",
         "_rows",
+        "_schema",
         "_schemas",
         "ready",
     )
@@ -74,6 +75,8 @@ class Builder:
         self._n_records = 0
         self._fill = 0.0
         self._schemas: dict[str, Any] = {}
+        self._schema: Any = None
+        """That of the last batch, if it is one of `_kind`."""
 
     def __len__(self) -> int:
         """How many records were given and have not left yet."""
@@ -141,7 +144,11 @@ class Builder:
         if self._rows or kind is not self._kind:
             self.flush()
             self._kind = kind
-        self._check_schema(kind, batch)
+            self._schema = None
+        schema = batch_schema(kind, batch)
+        # What is the same object was looked at: mostly that of all batches of a stream.
+        if schema is None or schema is not self._schema:
+            self._check_schema(kind, schema)
         fill = _fill_of(kind, batch, n)
         if self._fill + fill > 1:
             self.flush()
@@ -154,8 +161,7 @@ class Builder:
         if self._fill >= 0.5:
             self._flush_batches()
 
-    def _check_schema(self, kind: Kind[Any], batch: Any) -> None:
-        schema = batch_schema(kind, batch)
+    def _check_schema(self, kind: Kind[Any], schema: Any) -> None:
         expected = self._schemas.setdefault(kind.name, schema)
         if schema is not expected and schema != expected:
             self.flush()
@@ -163,6 +169,7 @@ class Builder:
                 f"a batch of {kind.name} has another schema than those before it in its stream; "
                 f"expected:\n{expected}\nfound:\n{schema}\ncast it, or send it on another stream"
             )
+        self._schema = schema
 
     def _look(self) -> None:
         """Hand the rows out if they fill a container, or say when to look again."""

@@ -1,5 +1,9 @@
 cimport cython
 
+from pointstamp.containers.array_fields cimport are_of
+
+cdef Py_ssize_t _FEW
+
 
 @cython.final
 cdef class ArraysLayout:
@@ -23,8 +27,11 @@ cdef class ArraysLayout:
 
 cdef dict _layouts
 cdef dict _from_headers
+cdef list _latest
 
-@cython.locals(named=list)
-cpdef ArraysLayout layout_of(columns)
+@cython.locals(known=ArraysLayout)
+cpdef ArraysLayout layout_of(dict columns)
+@cython.locals(named=list, found=ArraysLayout)
+cdef ArraysLayout _look_up(dict columns)
 cpdef ArraysLayout layout_from(bytes header)
 cdef ArraysLayout _layout(tuple named)

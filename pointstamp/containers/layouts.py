@@ -9,12 +9,12 @@ Knows nothing of batches.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.containers.array_fields import are_of
 from pointstamp.containers.keys import column_names
 from pointstamp.kernels.blocks import HEAD, MAX_COLUMNS, OTHER, REAL, SIGNED, UNSIGNED
 
@@ -22,6 +22,9 @@ Array = npt.NDArray[Any]
 
 _MOST = 1 << 10
 """How many layouts, and keys of one, are kept."""
+
+_FEW = 8
+"""How many layouts are looked through one by one."""
 
 _KINDS = {"i": SIGNED, "u": UNSIGNED, "f": REAL}
 
@@ -106,19 +109,33 @@ class ArraysLayout:
 
 _layouts: dict[Any, ArraysLayout] = {}
 _from_headers: dict[bytes, ArraysLayout] = {}
+_latest: list[ArraysLayout] = []
+"""A few that were found lately, as most that are asked for are: others are found by a tuple."""
 
 
-def layout_of(columns: Mapping[str, Array]) -> ArraysLayout:
+def layout_of(columns: dict[str, Array]) -> ArraysLayout:
     """The layout of columns of these names and dtypes; the same for equal ones.
 
     >>> layout_of({"a": np.arange(3)}) is layout_of({"a": np.arange(5)})
     True
     """
+    for known in _latest:
+        # Names that stand in a program are one object, and so are NumPy's own dtypes.
+        if are_of(columns, known.names, known.dtypes):
+            return known
+    return _look_up(columns)
+
+
+def _look_up(columns: dict[str, Array]) -> ArraysLayout:
+    global _latest
     named: list[Any] = []
     for name, column in columns.items():
         named.append(name)
         named.append(column.dtype)
-    return _layout(tuple(named))
+    found = _layout(tuple(named))
+    # Another list: a thread may be looking through this one.
+    _latest = [found, *[known for known in _latest if known is not found][: _FEW - 1]]
+    return found
 
 
 def layout_from(header: bytes) -> ArraysLayout:

@@ -54,6 +54,7 @@ cdef class ReceivingPort:
     cdef readonly list capabilities
     cdef readonly object summaries
     cdef readonly set stays
+    cdef CapabilityCounts sends_to
 
 
 cdef class InputCapability(SendRight):

@@ -290,7 +290,7 @@ class Capability(SendRight):
 class ReceivingPort:
     """What `InputCapability` asks of an operator's input: whose it is, and where it leads."""
 
-    __slots__ = ("capabilities", "name", "port", "round", "stays", "summaries")
+    __slots__ = ("capabilities", "name", "port", "round", "sends_to", "stays", "summaries")
 
     def __init__(
         self,
@@ -307,6 +307,8 @@ class ReceivingPort:
         self.summaries = summaries
         self.stays = stays
         """The outputs at which times arrive as they are."""
+        self.sends_to: CapabilityCounts | None = None
+        """That of those which was asked for last, as it is for each batch."""
         self.round = 0
         """Counts the operator's activations; what was received lasts for one."""
 
@@ -346,9 +348,12 @@ class InputCapability(SendRight):
                 "of that time was consumed when the operator returned; retain() a capability "
                 "while it runs"
             )
-        if counts is None or counts is self._sends_to:
+        if counts is None or counts is self._sends_to or counts is self._input.sends_to:
             return
         self._counts(what, counts.output, counts)
+        if counts.output in self._input.stays:
+            self._input.sends_to = counts
+            return
         if self._arrives(counts.output, self.time) != self.time:
             raise CapabilityError(
                 f"operator {self._input.name!r} cannot {what} at {self.time}: its input leads "

@@ -27,6 +27,9 @@ cdef class Input(ReceivingPort):
     cpdef abandon(self)
 
 
+cdef class Session
+
+
 @cython.final
 cdef class Output:
     cdef readonly Tee _tee
@@ -34,6 +37,7 @@ cdef class Output:
     cdef readonly object _time
     cdef readonly CapabilityCounts capabilities
 
+    @cython.locals(right=SendRight, made=Session)
     cpdef session(self, object capability)
     cpdef push(self, object time, object batch)
     @cython.locals(builder=Builder)

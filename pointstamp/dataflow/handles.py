@@ -17,6 +17,7 @@ from pointstamp.dataflow.capability import (
     CapabilityCounts,
     InputCapability,
     ReceivingPort,
+    SendRight,
     received,
 )
 from pointstamp.dataflow.channels import Queue, Tee
@@ -138,8 +139,17 @@ class Output:
 
     def session(self, capability: Capability | InputCapability) -> Session:
         """Send at the time of `capability` (which must be live, and of this output)."""
-        capability.check("send", self.capabilities)
-        return Session(self, capability)
+        given: Any = capability  # of any type, until it is looked at
+        # Without calls of Python: most operators have a session for each batch.
+        if isinstance(given, SendRight):
+            right = given
+            right.check("send", self.capabilities)
+        else:
+            given.check("send", self.capabilities)  # which it does not have
+        made = Session.__new__(Session)
+        made._output = self
+        made._capability = given
+        return made
 
     def push(self, time: Any, batch: Any) -> None:
         """Send `batch` as it is: for operators that consumed something of `time` just now."""

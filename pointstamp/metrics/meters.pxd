@@ -32,7 +32,7 @@ cdef class StreamMeter:
     cdef long long _long_bytes
     cdef double _short_bytes
     cdef double _record_bytes
-    cdef Py_ssize_t _n_small
+    cdef Py_ssize_t _n_unasked
 
     @cython.locals(is_rows=bint, n=Py_ssize_t)
     cpdef sent(self, object batch)

@@ -74,7 +74,7 @@ class StreamMeter:
 
     __slots__ = (
         "_long_bytes",
-        "_n_small",
+        "_n_unasked",
         "_record_bytes",
         "_short_bytes",
         "batches",
@@ -101,7 +101,8 @@ class StreamMeter:
         self._short_bytes = 0.0
         """Of short lists."""
         self._record_bytes = 0.0
-        self._n_small = 0
+        self._n_unasked = 0
+        """How many short lists there may still be until one is asked for its size."""
 
     @property
     def n_bytes(self) -> int:
@@ -119,9 +120,10 @@ class StreamMeter:
         elif n:
             # As `backpressure.InFlight` does: rows have to be asked record by record, so that
             # short lists count as those before.
-            if self._n_small % _N_ESTIMATES == 0:
+            if not self._n_unasked:
                 self._record_bytes = batch_bytes(kind_of(batch), batch) / n
-            self._n_small += 1
+                self._n_unasked = _N_ESTIMATES
+            self._n_unasked -= 1
             self._short_bytes += n * self._record_bytes
 
     def taken(self, n_records: int) -> None:

@@ -1,3 +1,5 @@
+from libc.stdint cimport int64_t
+
 from pointstamp.dataflow.step_observer cimport StepObserver
 from pointstamp.metrics.meters cimport DataflowMeter
 from pointstamp.metrics.tick_clock cimport now_ns, ticks
@@ -21,7 +23,7 @@ cdef class WorkerMeter(StepObserver):
     cdef Py_ssize_t _visited_scope
     cdef DataflowMeter _visited
 
-    cpdef long long now(self)
+    cpdef int64_t now(self) except? -1
     cpdef visited(self, Py_ssize_t scope, long long began)
     cpdef progress_sent(self, Py_ssize_t scope, Py_ssize_t n_updates)
     cpdef progress_received(self, Py_ssize_t scope, Py_ssize_t sender, Py_ssize_t n_updates)

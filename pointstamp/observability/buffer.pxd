@@ -70,6 +70,7 @@ cdef class Buffer:
         long long d,
         long long e,
     )
+    @cython.locals(first=Py_ssize_t)
     cpdef add_number(
         self,
         long long time,

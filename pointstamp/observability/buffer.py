@@ -169,7 +169,17 @@ class Buffer:
         """The same, where the time is known to be an integer of 64 bits."""
         self._times[2 * self.n] = _NO_PAIR
         self._times[2 * self.n + 1] = time
-        self.add(at, a, b, c, d, e)
+        # As `add`, once more: of most events, and to hand them on takes as long as to write them.
+        first = self.n * self._width
+        self._numbers[first] = at
+        self._numbers[first + 1] = a
+        self._numbers[first + 2] = b
+        self._numbers[first + 3] = c
+        self._numbers[first + 4] = d
+        self._numbers[first + 5] = e
+        self.n += 1
+        if self.n == _CAPACITY:
+            self._on_full(self)
 
     def add_pair(
         self, outer: int, inner: int, at: int, a: int, b: int, c: int, d: int, e: int

@@ -1,4 +1,5 @@
 cimport cython
+from libc.stdint cimport int64_t
 
 from pointstamp.metrics.tick_clock cimport now_ns, ticks
 
@@ -13,8 +14,8 @@ cdef class LogClock:
     cdef list _readings
     cdef list _ns
 
-    cpdef long long now(self)
-    cpdef long long recent(self)
+    cpdef int64_t now(self) except? -1
+    cpdef int64_t recent(self) except? -1
     @cython.locals(
         place=Py_ssize_t,
         first=Py_ssize_t,

@@ -5,7 +5,7 @@ from pointstamp.metrics.metering cimport MeteredCapabilities, MeteredOperator, M
 from pointstamp.observability.buffer cimport Buffer
 from pointstamp.observability.clock cimport LogClock
 from pointstamp.progress.change_batch cimport ChangeBatch
-from pointstamp.progress.operate cimport CountObserver, ProgressReport
+from pointstamp.progress.operate cimport CountObserver, DirectOperate, ProgressReport
 
 
 cdef int _PAIRS
@@ -33,6 +33,20 @@ cdef class LoggedOperator(MeteredOperator):
     cdef _record(self, Py_ssize_t port, ChangeBatch batch)
     @cython.locals(began="long long")
     cpdef ProgressReport pull_internal_progress(self)
+
+
+cdef class LoggedScope(DirectOperate):
+    cdef Py_ssize_t _number
+    cdef LogClock _clock
+    cdef Buffer _schedules
+    cdef DirectOperate _scope
+
+    cpdef push_external_progress(self, object changes)
+    @cython.locals(began="long long")
+    cpdef ProgressReport pull_internal_progress(self)
+    cpdef bint holds(self) except -1
+    cpdef bint is_complete(self) except -1
+    cpdef abandon(self)
 
 
 cdef class LoggedCapabilities(MeteredCapabilities):

@@ -21,7 +21,13 @@ from pointstamp.observability.buffer import Buffer
 from pointstamp.observability.clock import LogClock
 from pointstamp.observability.event_types import NONE
 from pointstamp.progress.change_batch import PAIRS, ChangeBatch
-from pointstamp.progress.operate import Changes, CountObserver, Operate, ProgressReport
+from pointstamp.progress.operate import (
+    Changes,
+    CountObserver,
+    DirectOperate,
+    Operate,
+    ProgressReport,
+)
 
 _NO_LOCATIONS = array("q", [0])
 
@@ -75,8 +81,49 @@ class LoggedOperator(MeteredOperator):
             self._schedules.add(self._clock.now(), began, self.number, 0, 0, 0)
 
 
+class LoggedScope(DirectOperate):
+    """Records when a scope is active."""
+
+    __slots__ = ("_clock", "_number", "_schedules", "_scope")
+
+    def __init__(
+        self, number: int, clock: LogClock, schedules: Buffer, scope: DirectOperate
+    ) -> None:
+        self._number = number
+        self._clock = clock
+        self._schedules = schedules
+        self._scope = scope
+
+    def push_external_progress(self, changes: Changes) -> None:
+        """As the scope."""
+        self._scope.push_external_progress(changes)
+
+    def pull_internal_progress(self) -> ProgressReport:
+        """As the scope."""
+        began = self._clock.now()
+        try:
+            return self._scope.pull_internal_progress()
+        finally:
+            self._schedules.add(self._clock.now(), began, self._number, 0, 0, 0)
+
+    def holds(self) -> bool:
+        """As the scope."""
+        return self._scope.holds()
+
+    def is_complete(self) -> bool:
+        """As the scope."""
+        return self._scope.is_complete()
+
+    def abandon(self) -> None:
+        """As the scope."""
+        self._scope.abandon()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scope, name)
+
+
 class LoggedOperate:
-    """Records when something else is active: a scope, or an operator of another make."""
+    """Records when something else is active: an operator of another make."""
 
     __slots__ = ("_clock", "_number", "_operate", "_schedules")
 

@@ -1,4 +1,5 @@
 cimport cython
+from libc.stdint cimport int64_t
 
 from pointstamp.dataflow.step_observer cimport StepObserver
 from pointstamp.observability.buffer cimport Buffer
@@ -33,7 +34,7 @@ cdef class WorkerLog(StepObserver):
     cdef dict _operators
     cdef list _addresses
 
-    cpdef long long now(self)
+    cpdef int64_t now(self) except? -1
     cpdef visited(self, Py_ssize_t scope, long long began)
     @cython.locals(at="long long", peer=Py_ssize_t, number=Py_ssize_t)
     cpdef progress_sent(self, Py_ssize_t scope, Py_ssize_t n_updates)

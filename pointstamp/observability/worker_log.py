@@ -35,8 +35,9 @@ from pointstamp.observability.logged import (
     LoggedOperate,
     LoggedOperator,
     LoggedQueue,
+    LoggedScope,
 )
-from pointstamp.progress.operate import Operate
+from pointstamp.progress.operate import DirectOperate, Operate
 from pointstamp.progress.topology import Port
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ class WorkerLog(StepObserver):
         number = self._operators.get((scope, node))
         if number is None:  # a scope was recorded when it began
             number = self._made("operator", scope, node, operator.name)
-        return LoggedOperate(number, self._clock, self._schedules, operator)
+        make: Any = LoggedScope if isinstance(operator, DirectOperate) else LoggedOperate
+        return make(number, self._clock, self._schedules, operator)
 
     def capabilities(self, operator: Any) -> Callable[..., LoggedCapabilities]:
         """See `Logger`."""

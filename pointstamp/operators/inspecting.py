@@ -11,7 +11,7 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.operators.transform import transform
+from pointstamp.operators.transform import look_at_batches, transform
 from pointstamp.operators.user_code import check_function
 from pointstamp.progress.operate import Interest
 
@@ -50,12 +50,7 @@ class InspectMethods(StreamCore[T]):
         [(0, 'hi')]
         """
         check_function(function, name)
-
-        def look(time: Any, batch: Any) -> Any:
-            function(time, batch)
-            return batch
-
-        return transform(self, name, look)
+        return look_at_batches(self, name, function)
 
     def inspect_time(
         self, function: Callable[[Any, T], object], *, name: str = "InspectTime"

@@ -9,9 +9,9 @@ cdef class Probe:
     cdef list _reasons
 
     @cython.locals(frontier=Frontier)
-    cpdef bint less_than(self, object time)
+    cpdef bint less_than(self, object time) except -1
     @cython.locals(frontier=Frontier)
-    cpdef bint less_equal(self, object time)
+    cpdef bint less_equal(self, object time) except -1
 
 
 cdef class _Watching(BuiltInLogic):

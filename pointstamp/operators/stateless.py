@@ -10,6 +10,7 @@ from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError, Routed, Unrouted
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.transform import (
+    each_batch,
     each_record,
     is_of_columns,
     kept,
@@ -257,6 +258,8 @@ class MapMethods(StreamCore[T]):
             from pointstamp.operators import asynchronous as awaited
 
             return awaited.transform(self, name, function, awaited.BY_BATCH, policy, concurrency)
+        if policy.raises:
+            return each_batch(self, name, function)
         attempt = policy.guard(function, n_records=n_records)
         return try_transform(self, name, lambda time, batch: attempt(batch), policy)
 

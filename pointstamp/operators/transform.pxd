@@ -10,6 +10,20 @@ cdef class _Transform(BuiltInLogic):
     cpdef run(self, list inputs, list outputs)
 
 
+cdef class _EachBatch(BuiltInLogic):
+    cdef object _function
+
+    @cython.locals(input_=Input, output=Output, item=tuple)
+    cpdef run(self, list inputs, list outputs)
+
+
+cdef class _LookAt(BuiltInLogic):
+    cdef object _function
+
+    @cython.locals(input_=Input, output=Output, item=tuple)
+    cpdef run(self, list inputs, list outputs)
+
+
 cdef class _EachRecord(BuiltInLogic):
     cdef object _function
     cdef object _name

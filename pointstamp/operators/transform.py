@@ -42,6 +42,18 @@ def transform(
     return built_in(stream, name, _Transform(function), pact, of_updates=of_updates)
 
 
+def each_batch(stream: StreamCore[Any], name: str, function: Callable[[Any], Any]) -> Stream[Any]:
+    """The same by `function(batch)`, where that is the user's own."""
+    return built_in(stream, name, _EachBatch(function))
+
+
+def look_at_batches(
+    stream: StreamCore[Any], name: str, function: Callable[[Any, Any], object]
+) -> Stream[Any]:
+    """Call `function(time, batch)` with every batch, and hand it on."""
+    return built_in(stream, name, _LookAt(function))
+
+
 def each_record(stream: StreamCore[Any], name: str, function: Callable[[Any], Any]) -> Stream[Any]:
     """Replace every record of every list by `function(record)`."""
     return built_in(stream, name, _EachRecord(function, name))
@@ -102,6 +114,37 @@ class _Transform(BuiltInLogic):
             changed = self._function(item[0], item[1])
             if changed is not None:
                 output.push(item[0], changed)
+
+
+class _EachBatch(BuiltInLogic):
+    """The same without the time: a function around the user's would be a call of Python more."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        input_, output = inputs[0], outputs[0]
+        while (item := input_.pull()) is not None:
+            changed = self._function(item[1])
+            if changed is not None:
+                output.push(item[0], changed)
+
+
+class _LookAt(BuiltInLogic):
+    """The logic of what only looks at batches: hands them on, whatever the function gives."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[Any, Any], object]) -> None:
+        self._function = function
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        input_, output = inputs[0], outputs[0]
+        while (item := input_.pull()) is not None:
+            self._function(item[0], item[1])
+            output.push(item[0], item[1])
 
 
 class _EachRecord(BuiltInLogic):

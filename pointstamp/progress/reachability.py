@@ -209,12 +209,26 @@ class Tracker:
         self._noted_times[note] = time
 
     def update_number(self, location: int, outer: int, inner: int, change: int) -> None:
-        """Do the same at the time (outer, inner), or `inner`, where this `has_numbers`."""
-        at = 4 * self._next_note()
-        self._noted[at] = location
-        self._noted[at + 1] = outer
-        self._noted[at + 2] = inner
-        self._noted[at + 3] = change
+        """Do the same at the time (outer, inner), or `inner`, where this `has_numbers`.
+
+        What one operator sends the next one mostly takes before this is counted: then neither is.
+        """
+        at = 4 * self._n_noted - 4
+        if (
+            at >= 0
+            and self._noted[at] == location
+            and self._noted[at + 2] == inner
+            and self._noted[at + 1] == outer
+        ):
+            self._noted[at + 3] += change
+            if not self._noted[at + 3]:
+                self._n_noted -= 1
+        else:
+            at = 4 * self._next_note()
+            self._noted[at] = location
+            self._noted[at + 1] = outer
+            self._noted[at + 2] = inner
+            self._noted[at + 3] = change
 
     def _next_note(self) -> int:
         note = self._n_noted

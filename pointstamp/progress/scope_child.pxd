@@ -13,6 +13,7 @@ cdef class ScopeChild:
     cdef public Py_ssize_t first
     cdef public bint is_queued
     cdef readonly bint is_local
+    cdef readonly bint is_pushed
     cdef readonly bint is_interested
     cdef readonly bint is_holder
     cdef readonly bint is_complete

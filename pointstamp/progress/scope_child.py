@@ -37,6 +37,7 @@ class ScopeChild:
         "is_holder",
         "is_interested",
         "is_local",
+        "is_pushed",
         "is_queued",
         "number",
         "operate",
@@ -57,6 +58,8 @@ class ScopeChild:
         self.is_interested = False
         """Whether it is in any of its inputs' frontiers."""
         self.is_local = False
+        self.is_pushed = True
+        """Whether a frontier may come to any of its inputs."""
         self.is_queued = False
         """Whether it waits for a visit."""
         self.is_holder = False
@@ -68,6 +71,7 @@ class ScopeChild:
         self.interests = self.operate.frontier_interest
         self.is_interested = any(self.interests)
         self.is_local = self.operate.local
+        self.is_pushed = self.is_interested or not self.is_local
 
     def let_go(self) -> None:
         """Let go of the operator, which is visited no more."""

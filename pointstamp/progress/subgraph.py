@@ -226,8 +226,7 @@ class Subgraph(ActivatedScope):
                     self._loops.add(output)
                     self._left, self._unreceipted = [], []
         for known in self._by_number[1:]:
-            is_deaf = known.is_local and not known.is_interested
-            known.inbox = (no_changes if is_deaf else new_changes)(known.operate.inputs)
+            known.inbox = (new_changes if known.is_pushed else no_changes)(known.operate.inputs)
         self._note_listeners()
         looping = self.topology.nodes_in_loops()
         for node, child in enumerate(self.children, start=1):
@@ -494,7 +493,8 @@ class Subgraph(ActivatedScope):
         child.is_queued = False
         operator = child.operator
         if operator is not None:
-            operator.push_external_progress(child.inbox)
+            if child.is_pushed:
+                operator.push_external_progress(child.inbox)
             progress = operator.pull_internal_progress()
             self._note_state(child, operator.holds(), operator.is_complete())
         else:

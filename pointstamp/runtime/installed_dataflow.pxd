@@ -49,4 +49,4 @@ cdef class DataflowActivation(Activation):
 
 
 @cython.locals(dataflow=InstalledDataflow)
-cpdef bint any_logged(dict dataflows) except -1
+cpdef InstalledDataflow first_logged(dict dataflows)

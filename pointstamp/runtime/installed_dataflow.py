@@ -92,9 +92,9 @@ class ActiveDataflows:
         return first
 
 
-def any_logged(dataflows: dict[int, InstalledDataflow]) -> bool:
-    """Whether one of them is logged: asked before each step, so without a generator."""
+def first_logged(dataflows: dict[int, InstalledDataflow]) -> InstalledDataflow | None:
+    """One of them that is logged; None if none is."""
     for dataflow in dataflows.values():
         if dataflow.is_logged:
-            return True
-    return False
+            return dataflow
+    return None

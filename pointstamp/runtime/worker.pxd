@@ -5,7 +5,7 @@ from pointstamp.progress.subgraph cimport Subgraph
 from pointstamp.runtime.installed_dataflow cimport (
     ActiveDataflows,
     InstalledDataflow,
-    any_logged,
+    first_logged,
 )
 from pointstamp.runtime.progress_exchange cimport ProgressExchange
 

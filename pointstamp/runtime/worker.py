@@ -29,7 +29,7 @@ from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime.accumulated_exchange import exchange_of
 from pointstamp.runtime.control_plane import ControlPlane
-from pointstamp.runtime.installed_dataflow import ActiveDataflows, InstalledDataflow, any_logged
+from pointstamp.runtime.installed_dataflow import ActiveDataflows, InstalledDataflow, first_logged
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
 from pointstamp.runtime.timers import Timers
@@ -112,8 +112,7 @@ class Worker:
         self._peers = communicator.peers
         self._discountable: set[Any] = set()
         self._active = ActiveDataflows()
-        self._is_building = False
-        self._is_stepping = False
+        self._is_building = self._is_stepping = False
         self.is_parked = False
         """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
@@ -419,8 +418,9 @@ class Worker:
             self._control.begin_waiting([dataflow.number for dataflow in chosen])
             if self._log is not None and not until:
                 # What reads the log is complete when nothing is left to be logged.
-                while any_logged(self._dataflows):
-                    self.step_or_park()
+                while (logged := first_logged(self._dataflows)) is not None:
+                    while logged.root is not None:  # asked before each step, so of one alone
+                        self.step_or_park()
                 self._log.end_streams()
             while any(each.root is not None for each in chosen) if until else self._dataflows:
                 self.step_or_park()

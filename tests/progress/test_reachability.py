@@ -241,6 +241,26 @@ def test_a_port_that_is_not_there_is_named() -> None:
         chain(Advance(0)).target(1, 3)
 
 
+def test_what_comes_and_goes_before_it_is_counted_moves_nothing() -> None:
+    nodes = [Node("outside", 0, 0, ()), Node("a", 0, 1, []), Node("b", 1, 0, [{}])]
+    for kind, time in ((Int, 5), (NESTED, (5, 2)), (Int, 2**70)):
+        tracker = Tracker(Topology(kind, nodes, [Edge((1, 0), (2, 0))]))
+        target = tracker.topology.target(2, 0)
+        for change, left in ((10, 10), (-10, 0), (4, 4), (3, 7), (-6, 1)):
+            tracker.update(target, time, change)
+            assert tracker.outstanding() == [(target, time, left)] * bool(left)
+        tracker.propagate()
+        assert tracker.frontier(target) == [time]
+        tracker.update(target, time, 2)
+        tracker.update(target, time, -2)
+        tracker.propagate()
+        assert tracker.drain_frontier_changes() == [((target, time), 1)]
+        tracker.update(target, time, -1)
+        tracker.propagate()
+        assert tracker.drain_frontier_changes() == [((target, time), -1)]
+        assert tracker.is_idle()
+
+
 def test_letting_go_in_a_loop_ends() -> None:
     """A capability goes away while its own echo around the loop is still counted."""
     nodes = [
