@@ -19,7 +19,7 @@ import numpy as np
 from pointstamp.observability.event_types import CROSSINGS
 from pointstamp.observability.page_view import across_borders, exchanges, histogram
 from pointstamp.observability.path import epoch_ends
-from pointstamp.observability.reading import LoggedRun, WorkerEvents, read
+from pointstamp.observability.reading import LoggedRun, WorkerEvents, n_bytes_of, read
 from pointstamp.observability.summary import RunSummary, summarize
 from pointstamp.observability.timeline import innermost
 
@@ -61,7 +61,7 @@ class LogView:
     def view(self) -> dict[str, Any]:
         """See `PageSource`."""
         with self._lock:
-            if time.monotonic() >= self._next_s and _size(self._path) != self._size:
+            if time.monotonic() >= self._next_s and n_bytes_of(self._path) != self._size:
                 self._read()
             return self._drawn.view
 
@@ -71,15 +71,11 @@ class LogView:
             return self._drawn.explain(address)
 
     def _read(self) -> None:
-        began, self._size = time.monotonic(), _size(self._path)
+        began, self._size = time.monotonic(), n_bytes_of(self._path)
         run = read(self._path)
         self._drawn = DrawnLog(run, summarize(run))
         ended = time.monotonic()
         self._next_s = ended + max(AGAIN_S, 10 * (ended - began))
-
-
-def _size(path: Path) -> int:
-    return sum(each.stat().st_size for each in path.glob("worker-*/*"))
 
 
 class DrawnLog:
