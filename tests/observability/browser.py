@@ -90,6 +90,11 @@ class Browser:
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
 
+    def darken(self) -> None:
+        """Have pages dark, as a reader of them may have asked for."""
+        dark = {"name": "prefers-color-scheme", "value": "dark"}
+        self._call("Emulation.setEmulatedMedia", features=[dark])
+
     def value(self, script: str) -> Any:
         """What an expression of the page gives."""
         answer = self._call(

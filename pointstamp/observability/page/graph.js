@@ -91,7 +91,10 @@ class Graph {
       if (!nodes.has(each.source) || !nodes.has(each.target) || !nodes.has(each.scope)) continue;
       const source = port(each.source, each.source === each.scope ? "i" : "o", each.source_port);
       const target = port(each.target, each.target === each.scope ? "o" : "i", each.target_port);
-      const closes = nodes.get(each.target).operator.name.startsWith("Feedback");
+      // It leads to what was made before, and is drawn back.
+      const number = (address) => Number(address.slice(address.lastIndexOf("/") + 1));
+      const closes = each.source !== each.scope && each.target !== each.scope &&
+        number(each.target) <= number(each.source);
       nodes.get(each.scope).edges.push({
         id: each.stream, sources: [source], targets: [target], stream: each,
         labels: this.isLabelled ? [{ text: "n", width: 50, height: 24 }] : [],
@@ -108,7 +111,7 @@ class Graph {
     const definitions = svg("defs", {}, this.drawing);
     const tip = svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5,
       markerWidth: 9, markerHeight: 9, orient: "auto", markerUnits: "userSpaceOnUse" }, definitions);
-    svg("path", { d: "M 0 1 L 9 5 L 0 9 z", fill: "#5f7f98" }, tip);
+    svg("path", { d: "M 0 1 L 9 5 L 0 9 z" }, tip);
     const frames = svg("g", {}, this.drawing);
     const lines = svg("g", {}, this.drawing);
     const boxes = svg("g", {}, this.drawing);
@@ -181,7 +184,6 @@ class Graph {
     for (const each of Object.values(view.operators)) most = Math.max(most, this.value(each));
     for (const [address, box] of this.boxes) {
       const each = view.operators[address];
-      box.rect.setAttribute("fill", "#fff");
       if (!each) { this.say(box, ""); continue; }
       box.rect.style.fill = this.colour(this.value(each), most);
       const said = [];
@@ -213,11 +215,9 @@ class Graph {
   }
 
   colour(value, most) {
-    const part = most > 0 ? 0.65 * value / most : 0; // so that texts stay readable
-    const [r, g, b] = this.mode === "share" ? [242, 142, 43]
-      : this.mode === "waiting" ? [209, 73, 91] : [142, 94, 162];
-    const mix = (full) => Math.round(255 + (full - 255) * part);
-    return `rgb(${mix(r)} ${mix(g)} ${mix(b)})`;
+    const part = most > 0 ? 65 * value / most : 0; // so that texts stay readable
+    const full = { share: "#f28e2b", waiting: "#d1495b" }[this.mode] || "#8e5ea2";
+    return `color-mix(in srgb, ${full} ${part.toFixed(1)}%, var(--paper))`;
   }
 
   light(paths) {
