@@ -112,6 +112,9 @@ def test_a_log_is_drawn_with_all_that_it_has(tmp_path: Path, browser: Browser) -
         # On a phone nothing is wider than the page.
         browser.resize(400, 800)
         browser.wait("document.documentElement.scrollWidth <= 400")
+        width = browser.value("graph.box[2]")
+        browser.pinch("#drawing", 3.0)
+        assert browser.value("graph.box[2]") == pytest.approx(width / 3)
         # As when the program is gone; a connection that is open would be answered still.
         browser.value("void (window.fetch = () => Promise.reject(new TypeError('refused')))")
         browser.value("void select(Object.keys(view.operators)[0])")

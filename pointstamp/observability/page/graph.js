@@ -252,28 +252,43 @@ class Graph {
   setBox() { this.drawing.setAttribute("viewBox", this.box.join(" ")); }
 
   listen() {
-    let from = null;
+    // Where each finger, or the mouse, is: one moves the picture, two zoom it.
+    const fingers = new Map();
+    const middle = () => {
+      const points = [...fingers.values()], n = points.length;
+      const x = points.reduce((sum, each) => sum + each[0], 0) / n;
+      const y = points.reduce((sum, each) => sum + each[1], 0) / n;
+      return [x, y, Math.hypot(points[0][0] - x, points[0][1] - y)];
+    };
     this.drawing.addEventListener("pointerdown", (event) => {
-      from = [event.clientX, event.clientY, ...this.box];
+      fingers.set(event.pointerId, [event.clientX, event.clientY]);
     });
-    window.addEventListener("pointerup", () => { from = null; });
+    for (const end of ["pointerup", "pointercancel"]) {
+      window.addEventListener(end, (event) => fingers.delete(event.pointerId));
+    }
     window.addEventListener("pointermove", (event) => {
-      if (!from) return;
-      const scale = this.scale();
-      this.box = [from[2] - (event.clientX - from[0]) * scale,
-        from[3] - (event.clientY - from[1]) * scale, this.box[2], this.box[3]];
+      if (!fingers.has(event.pointerId)) return;
+      const [fromX, fromY, fromApart] = middle();
+      fingers.set(event.pointerId, [event.clientX, event.clientY]);
+      const [x, y, apart] = middle(), scale = this.scale();
+      this.box = [this.box[0] - (x - fromX) * scale, this.box[1] - (y - fromY) * scale,
+        this.box[2], this.box[3]];
       this.setBox();
+      if (fromApart && apart) this.zoom(x, y, fromApart / apart);
     });
     this.drawing.addEventListener("wheel", (event) => {
       event.preventDefault();
-      const factor = Math.exp(event.deltaY / 600);
-      const point = new DOMPoint(event.clientX, event.clientY)
-        .matrixTransform(this.drawing.getScreenCTM().inverse());
-      const [x, y, width, height] = this.box;
-      this.box = [point.x + (x - point.x) * factor, point.y + (y - point.y) * factor,
-        width * factor, height * factor];
-      this.setBox();
+      this.zoom(event.clientX, event.clientY, Math.exp(event.deltaY / 600));
     }, { passive: false });
+  }
+
+  // What is at a place of the window stays there.
+  zoom(left, top, factor) {
+    const at = new DOMPoint(left, top).matrixTransform(this.drawing.getScreenCTM().inverse());
+    const [x, y, width, height] = this.box;
+    this.box = [at.x + (x - at.x) * factor, at.y + (y - at.y) * factor,
+      width * factor, height * factor];
+    this.setBox();
   }
 
   scale() {
