@@ -257,6 +257,14 @@ def log(
         Path | None,
         Option(metavar="FILE.json", help="Instead write a trace, for ui.perfetto.dev."),
     ] = None,
+    flame: Annotated[
+        Path | None,
+        Option(metavar="FILE.svg", help="Instead draw a flame graph: the time of each operator."),
+    ] = None,
+    follow: Annotated[
+        bool,
+        Option("--follow", help="While it is written: a line for what is new; then all of it."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Sum up the log of a run: a timeline, time per operator, records per channel, a path."""
@@ -266,19 +274,14 @@ def log(
     from pointstamp.observability.summary import summarize
     from pointstamp.observability.timeline import timeline
 
-    run = read(file)
-    if trace is not None:
-        from pointstamp.observability.trace_events import write_trace
+    if follow:
+        from pointstamp.cli.following import at_its_end
 
-        n_events = write_trace(run, trace)
-        for what in run.missing:
-            say(what)
-        with answering():
-            if json:
-                found = {"command": "log", "log": file, "trace": str(trace), "events": n_events}
-                print(dumps({**found, "missing": run.missing}))
-            else:
-                print(f"{trace}: {n_events:,} events; open it at https://ui.perfetto.dev")
+        run = at_its_end(file, lambda line: print(line, file=sys.stderr, flush=True))
+    else:
+        run = read(file)
+    if trace is not None or flame is not None:
+        _draw(file, run, trace, flame, json)
         return
     summary = summarize(run, epoch)
     drawn = timeline(run, summary.operators, slots)
@@ -296,6 +299,28 @@ def log(
                 console.print(part, soft_wrap=True)
             else:
                 console.print(table(part.headings, part.rows, part.n_texts))
+
+
+def _draw(file: str, run: Any, trace: Path | None, flame: Path | None, json: bool) -> None:
+    """Write the pictures of a log, and say where they are."""
+    found: dict[str, Any] = {"command": "log", "log": file}
+    lines = []
+    if trace is not None:
+        from pointstamp.observability.trace_events import write_trace
+
+        n_events = write_trace(run, trace)
+        found |= {"trace": str(trace), "events": n_events}
+        lines.append(f"{trace}: {n_events:,} events; open it at https://ui.perfetto.dev")
+    if flame is not None:
+        from pointstamp.observability.flame_graph import write_flame_graph
+
+        whole = write_flame_graph(run, flame)
+        found |= {"flame": str(flame), "boxes": whole.count}
+        lines.append(f"{flame}: {whole.count:,} boxes; open it in a browser")
+    for what in run.missing:
+        say(what)
+    with answering():
+        print(dumps({**found, "missing": run.missing}) if json else "\n".join(lines))
 
 
 def explain(

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option
 
 from pointstamp.cli.streams import answering
+from pointstamp.errors import UsageError
 
 _Edges = Annotated[
     Path, Argument(metavar="EDGES", help="A table with columns src and dst: .parquet, .csv, .tsv.")
@@ -20,23 +21,63 @@ _Vertices = Annotated[
 _Workers = Annotated[int, Option(metavar="N", min=1, help="How many.")]
 
 Method = Literal[
+    "page_rank",
+    "parallel_personalized_page_rank",
+    "shortest_paths",
+    "sssp",
+    "bfs",
     "connected_components",
     "strongly_connected_components",
-    "page_rank",
     "label_propagation",
+    "power_iteration_clustering",
     "triangle_count",
     "k_core",
     "clustering",
     "maximal_independent_set",
     "degrees",
+    "in_degrees",
+    "out_degrees",
     "detect_cycles",
+    "random_walks",
 ]
 
-_ARGUMENTS: dict[str, dict[str, Any]] = {
-    "page_rank": {"tol": 1e-6},
-    "label_propagation": {"max_iter": 10},
+_TAKES = {
+    "page_rank": {"source": "source_id", "max_iter": "max_iter", "tol": "tol", "weight": "weight"},
+    "parallel_personalized_page_rank": {
+        "source": "source_ids",
+        "max_iter": "max_iter",
+        "weight": "weight",
+    },
+    "shortest_paths": {"landmark": "landmarks"},
+    "sssp": {"source": "source_id", "weight": "weight"},
+    "bfs": {"from": "from_expr", "to": "to_expr", "max_length": "max_path_length"},
+    "label_propagation": {"max_iter": "max_iter"},
+    "power_iteration_clustering": {"k": "k", "max_iter": "max_iter", "weight": "weight_col"},
+    "maximal_independent_set": {"seed": "seed"},
+    "detect_cycles": {"max_length": "max_length"},
+    "random_walks": {"num_walks": "num_walks", "length": "length", "seed": "seed"},
 }
-"""What is asked where nothing else is said."""
+"""By method, its options, and as which argument each is passed."""
+
+_NEEDS = {
+    "parallel_personalized_page_rank": ("source",),
+    "shortest_paths": ("landmark",),
+    "sssp": ("source",),
+    "bfs": ("from", "to"),
+    "power_iteration_clustering": ("k",),
+}
+
+_OTHERWISE: dict[str, dict[str, Any]] = {
+    "page_rank": {"tol": 1e-6},
+    "parallel_personalized_page_rank": {"max_iter": 20},
+    "sssp": {"weight": None},
+    "label_propagation": {"max_iter": 10},
+    "power_iteration_clustering": {"max_iter": 20},
+}
+"""What is passed where nothing else is said."""
+
+_OF_IDS = ("source", "landmark")
+_OF_SEVERAL = ("source_ids", "landmarks")
 
 
 def find(
@@ -69,14 +110,111 @@ def graph(
     where: Annotated[
         str | None, Option(metavar="CONDITION", help="Only these edges: \"kind = 'friend'\".")
     ] = None,
+    source: Annotated[
+        list[str] | None,
+        Option(
+            metavar="ID", help="Where distances or random jumps begin: of sssp and the page ranks."
+        ),
+    ] = None,
+    landmark: Annotated[
+        list[str] | None,
+        Option(metavar="ID", help="Of shortest_paths: where to; may be named again."),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        Option("--from", metavar="CONDITION", help="Of bfs: where paths begin, \"id = 'ann'\"."),
+    ] = None,
+    to: Annotated[
+        str | None, Option("--to", metavar="CONDITION", help="Of bfs: where they end.")
+    ] = None,
+    max_iter: Annotated[
+        int | None, Option(metavar="N", min=0, help="How many rounds, of what goes in rounds.")
+    ] = None,
+    tol: Annotated[
+        float | None,
+        Option(metavar="X", help="Of page_rank: the change at which to end.", show_default="1e-6"),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help="Of sssp, page ranks, power_iteration_clustering."),
+    ] = None,
+    k: Annotated[
+        int | None,
+        Option(metavar="N", min=1, help="Of power_iteration_clustering: how many groups."),
+    ] = None,
+    max_length: Annotated[
+        int | None, Option(metavar="N", min=0, help="Of bfs and detect_cycles: so many edges.")
+    ] = None,
+    num_walks: Annotated[
+        int | None, Option(metavar="N", min=1, help="Of random_walks: from each vertex.")
+    ] = None,
+    length: Annotated[
+        int | None, Option(metavar="N", min=0, help="Of random_walks: so many steps.")
+    ] = None,
+    seed: Annotated[
+        int | None, Option(metavar="N", help="Of random_walks and maximal_independent_set.")
+    ] = None,
     workers: _Workers = 1,
 ) -> None:
-    """Ask an algorithm about each vertex of a graph of tables."""
+    """Ask an algorithm about a graph of tables."""
+    given = {
+        "source": source,
+        "landmark": landmark,
+        "from": from_,
+        "to": to,
+        "max_iter": max_iter,
+        "tol": tol,
+        "weight": weight,
+        "k": k,
+        "max_length": max_length,
+        "num_walks": num_walks,
+        "length": length,
+        "seed": seed,
+    }
+    said = {option: value for option, value in given.items() if value is not None}
+    _check(method, said)
     asked = _graph(edges, vertices, workers)
     if where is not None:
         asked = asked.filter_edges(where)
     answer = getattr(asked, method)
-    _print(_lines(answer(**_ARGUMENTS.get(method, {})) if callable(answer) else answer))
+    _print(_lines(answer(**_arguments(method, said, asked)) if callable(answer) else answer))
+
+
+def _check(method: str, said: dict[str, Any]) -> None:
+    """Raise if an option is not of that method, or one that it needs is missing."""
+    takes = _TAKES.get(method, {})
+    for option in said:
+        if option not in takes:
+            listed = ", ".join(map(_dashed, takes))
+            raise UsageError(
+                f"{method} has no {_dashed(option)}: it takes {listed or 'no option but --where'}"
+            )
+    for option in _NEEDS.get(method, ()):
+        if option not in said:
+            raise UsageError(f"{method} needs {_dashed(option)}")
+    if len(said.get("source", ())) > 1 and takes["source"] not in _OF_SEVERAL:
+        raise UsageError(f"{method} has one --source, and {len(said['source'])} are named")
+
+
+def _dashed(option: str) -> str:
+    return "--" + option.replace("_", "-")
+
+
+def _arguments(method: str, said: dict[str, Any], asked: Any) -> dict[str, Any]:
+    """What a method is called with, ids as those of the table are."""
+    from pointstamp.formats.table_files import values_of
+
+    found = {}
+    for option, value in said.items():
+        name = _TAKES[method][option]
+        if option in _OF_IDS:
+            value = values_of(value, asked.vertices.column("id").type)
+            value = value if name in _OF_SEVERAL else value[0]
+        found[name] = value
+    otherwise = _OTHERWISE.get(method, {})
+    if "max_iter" in found:  # either
+        otherwise = {name: value for name, value in otherwise.items() if name != "tol"}
+    return otherwise | found
 
 
 def _graph(edges: Path, vertices: Path | None, workers: int) -> Any:

@@ -47,6 +47,16 @@ def batch_of(schema: Any, columns: Sequence[Any]) -> Any:
     return pa.RecordBatch.from_arrays([_arrow(column) for column in columns], schema=schema)
 
 
+def table_of(kinds: Mapping[str, str], parts: Sequence[Sequence[Any]]) -> Any:
+    """Parts of some columns, one after the other, as a table.
+
+    >>> table_of({"a": "int64"}, [[np.array([1])], [np.array([2])]]).to_pydict()
+    {'a': [1, 2]}
+    """
+    schema = schema_of(kinds)
+    return pa.Table.from_batches([batch_of(schema, part) for part in parts], schema)
+
+
 def texts_side_by_side(ends: npt.NDArray[np.int32], characters: npt.NDArray[np.uint8]) -> Any:
     """Texts that are written already, as a column for `batch_of`, which shares their memory.
 

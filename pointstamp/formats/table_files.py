@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from pointstamp.errors import FileFormatError
+from pointstamp.errors import FileFormatError, UsageError
 
 
 def read_table(path: str | os.PathLike[str]) -> pa.Table:
@@ -35,3 +37,21 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
         raise FileFormatError(f"{path}: there is no such file") from error
     except (pa.ArrowException, OSError) as error:
         raise FileFormatError(f"{path}: {str(error).splitlines()[0]}") from error
+
+
+def values_of(texts: Sequence[str], kind: pa.DataType) -> list[Any]:
+    """Texts as values of a column of that type, as it would be read from them.
+
+    Raises
+    ------
+    UsageError
+        If one is none.
+
+    >>> values_of(["7", "8"], pa.int64()), values_of(["7"], pa.string())
+    ([7, 8], ['7'])
+    """
+    try:
+        found: Any = pa.array(texts, pa.string()).cast(kind)  # whose stubs say less
+        return list(found.to_pylist())
+    except pa.ArrowException as error:
+        raise UsageError(f"ids are {kind}, and {', '.join(map(repr, texts))} are not") from error

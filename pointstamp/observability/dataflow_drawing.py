@@ -6,6 +6,7 @@ picture has all that it needs in attributes: a style sheet in it would be one of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator
 from html import escape
 from typing import Any
@@ -17,6 +18,9 @@ EDGES = {"input": "#b07d2b", "probe": "#5f9e6e"}
 """By role: the colour of a box's edge."""
 FONT = "system-ui, &quot;DejaVu Sans&quot;, sans-serif"
 MARGIN = 8
+
+NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that no picture may have, not even escaped."""
 
 STAYS = ("pipeline", "enter", "leave")
 """How streams are called whose records stay on their worker."""
@@ -62,7 +66,7 @@ class DataflowDrawing:
                 f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
                 f'viewBox="{-MARGIN} {-MARGIN} {width} {height}" role="img" '
                 f'style="max-width: 100%; height: auto; background: #fff" '
-                f'aria-label="{escape(repr(self))}">',
+                f'aria-label="{markup(repr(self))}">',
                 *_tips(),
                 *(part for each in self._operators for part in _box(each, places)),
                 *(part for each in self._streams for part in self._line(each, places)),
@@ -117,7 +121,7 @@ class DataflowDrawing:
         tip = "" if stream["target"] == stream["scope"] else f" marker-end='url(#{_tip(line)})'"
         yield (
             f'<path d="{_path(line)}" fill="none" stroke="{colour}" stroke-width="{width}"'
-            f"{dashes}{tip}><title>{escape(stream['pact'])}</title></path>"
+            f"{dashes}{tip}><title>{markup(stream['pact'])}</title></path>"
         )
 
     # Mermaid.
@@ -163,6 +167,15 @@ class DataflowDrawing:
                     work.append((next_, spread))
 
 
+def markup(text: str) -> str:
+    """A text as it stands in a picture, whatever is in it.
+
+    >>> markup("a < b"), markup("a" + chr(27))
+    ('a &lt; b', 'a�')
+    """
+    return escape(NO_XML.sub("\ufffd", text))
+
+
 def _is_back(first: dict[str, Any], last: dict[str, Any]) -> bool:
     """Whether a stream closes a loop: it leads to an operator that was made before."""
     if first is not last:
@@ -190,8 +203,8 @@ def _box(each: dict[str, Any], places: DrawingLayout) -> Iterator[str]:
     """An operator, or the frame of a scope."""
     box: Box = places.boxes[each["address"]]
     place = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"'
-    name = escape(short(each["name"]))
-    title = f"<title>{escape(each['name'])}</title>"
+    name = markup(short(each["name"]))
+    title = f"<title>{markup(each['name'])}</title>"
     if each["kind"] == "operator":
         edge, width = EDGES.get(each["role"], BLUE), 2 if each["role"] in EDGES else 1.2
         yield (

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from pointstamp.observability.event_types import CROSSINGS
-from pointstamp.observability.page_view import across_borders, exchanges, histogram
+from pointstamp.observability.page_view import across_borders, exchanges, histogram, leads_back
 from pointstamp.observability.path import epoch_ends
-from pointstamp.observability.reading import LoggedRun, WorkerEvents, read
+from pointstamp.observability.reading import LoggedRun, WorkerEvents, n_bytes_of, read
 from pointstamp.observability.summary import RunSummary, summarize
 from pointstamp.observability.timeline import innermost
 
@@ -61,7 +61,7 @@ class LogView:
     def view(self) -> dict[str, Any]:
         """See `PageSource`."""
         with self._lock:
-            if time.monotonic() >= self._next_s and _size(self._path) != self._size:
+            if time.monotonic() >= self._next_s and n_bytes_of(self._path) != self._size:
                 self._read()
             return self._drawn.view
 
@@ -71,15 +71,11 @@ class LogView:
             return self._drawn.explain(address)
 
     def _read(self) -> None:
-        began, self._size = time.monotonic(), _size(self._path)
+        began, self._size = time.monotonic(), n_bytes_of(self._path)
         run = read(self._path)
         self._drawn = DrawnLog(run, summarize(run))
         ended = time.monotonic()
         self._next_s = ended + max(AGAIN_S, 10 * (ended - began))
-
-
-def _size(path: Path) -> int:
-    return sum(each.stat().st_size for each in path.glob("worker-*/*"))
 
 
 class DrawnLog:
@@ -430,9 +426,7 @@ class DrawnLog:
     def _loops(self) -> list[dict[str, Any]]:
         """Records by round, of what closes each loop: it is where rounds begin."""
         closes = {
-            each["channel"]: each["scope"]
-            for each in self.structure["streams"]
-            if self._name(each["target"]).startswith("Feedback") and "/" in each["scope"]
+            each["channel"]: each["scope"] for each in self.structure["streams"] if leads_back(each)
         }
         rounds: dict[str, Counter[int]] = defaultdict(Counter)
         for events in self._run.workers:
@@ -514,13 +508,13 @@ class DrawnLog:
 
 
 def _round_of(time_: str) -> int | None:
-    """The last part of a time such as "(3, 7)".
+    """The last part of a time such as "(3, 7)"; where rounds have none of their own, all of it.
 
-    >>> _round_of("(3, 7)"), _round_of("3")
-    (7, None)
+    >>> _round_of("(3, 7)"), _round_of("3"), _round_of("2024-01-01")
+    (7, 3, None)
     """
     last = time_.rpartition(",")[2].strip(" )")
-    return int(last) if time_.startswith("(") and last.isdecimal() else None
+    return int(last) if last.isdecimal() else None
 
 
 def _in_slots(began: Any, ended: Any, what: Any, elapsed: float) -> tuple[Any, Any, Any]:

@@ -88,6 +88,21 @@ def exchanges(
     return sorted(found, key=lambda each: -(each["skew"] or 0))
 
 
+def leads_back(stream: dict[str, Any]) -> bool:
+    """Whether a stream closes a loop: it leads to an operator of its scope that was made before.
+
+    >>> leads_back({"scope": "0", "source": "0/4", "target": "0/1"})
+    True
+    >>> leads_back({"scope": "0/2", "source": "0/2/1", "target": "0/2"})  # out of its scope
+    False
+    """
+    ends = stream["source"], stream["target"]
+    if stream["scope"] in ends:
+        return False
+    source, target = (end.rpartition("/")[2] for end in ends)
+    return source.isdecimal() and target.isdecimal() and int(target) <= int(source)
+
+
 def across_borders(
     streams: Iterable[dict[str, Any]], known: dict[str, float | None]
 ) -> dict[str, float]:

@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pointstamp.errors import FileFormatError, UsageError
-from pointstamp.formats.arrow_stream_file import Column, Streamed, read_stream
+from pointstamp.formats.arrow_stream_file import Column, Streamed, read_stream, table_of
 from pointstamp.observability.event_types import (
     EVENTS,
     OWN,
@@ -70,6 +71,51 @@ class LoggedRun:
     unit: str
     workers: list[WorkerEvents]
     missing: list[str] = field(default_factory=list)
+
+    def table(self, events: str) -> Any:
+        """Events of one type, of all workers, for SQL or a data frame.
+
+        Returns
+        -------
+        pyarrow.Table
+            A column `worker`, and those that such events have.
+
+        Raises
+        ------
+        UsageError
+            If the log has no such events.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream([1, 2, 3]).probe()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = ps.execute(main, log=ps.Log(folder))
+        ...     run = read(folder)
+        >>> run.table("messages").select(["worker", "records", "is_send"]).to_pylist()[0]
+        {'worker': 0, 'records': 3, 'is_send': True}
+        """
+        parts = [worker for worker in self.workers if events in worker.columns]
+        if not parts:
+            there = sorted({name for worker in self.workers for name in worker.columns})
+            raise UsageError(f"the log has no events {events!r}, only {', '.join(there)}")
+        kinds = {
+            name: "string" if isinstance(column, list) else str(column.dtype)
+            for name, column in parts[0][events].items()
+        }
+        columns = [
+            [np.full(len(worker[events]["at"]), worker.index), *worker[events].values()]
+            for worker in parts
+        ]
+        return table_of({"worker": "int64", **kinds}, columns)
+
+
+def n_bytes_of(path: Path) -> int:
+    """How large a log is by now: if that has changed, there is more to read."""
+    return sum(each.stat().st_size for each in path.glob("worker-*/*"))
 
 
 def read(path: str | os.PathLike[str]) -> LoggedRun:

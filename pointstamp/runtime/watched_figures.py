@@ -129,7 +129,8 @@ def _read_scope(scope: WatchedScope, found: dict[str, Any]) -> None:
             "sent": _sent(scope, edge.source),
             "frontier": [str(time) for time in islice(frontier, N_TIMES)],
         }
-    if "/" in scope.address:
+    # A loop may be in the outermost scope, too: what leads back there closes it.
+    if "/" in scope.address or any(0 < e.target[0] <= e.source[0] for e in subgraph.edges):
         going = going_round(subgraph.timestamp, rounds)
         found["loops"].append(
             {

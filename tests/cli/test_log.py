@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 import pointstamp as ps
+from pointstamp.cli import following
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -151,3 +155,58 @@ def test_a_trace_is_written_in_place_of_the_summary(run: Run, logged: Path, tmp_
     ran = run("log", logged, "--trace", tmp_path)
     assert ran.status == 2
     assert "this is a directory" in ran.err
+
+
+def test_a_flame_graph_is_drawn_in_place_of_the_summary_or_beside_a_trace(
+    run: Run, logged: Path, tmp_path: Path
+) -> None:
+    flame, trace = tmp_path / "out.svg", tmp_path / "out.json"
+    ran = run("log", logged, "--flame", flame, "--trace", trace)
+    assert (ran.status, ran.err) == (0, "")
+    assert ElementTree.parse(flame).getroot().tag.endswith("svg")
+    said = ran.out.splitlines()
+    assert len(said) == 2
+    assert said[0].startswith(f"{trace}: ")
+    # Of two workers a dataflow with three operators, the time parked, and the rest.
+    n_parked = sum(len(each["parks"]["at"]) > 0 for each in ps.observability.read(logged).workers)
+    n_boxes = 1 + 2 * (1 + 4 + 1) + n_parked
+    assert said[1] == f"{flame}: {n_boxes} boxes; open it in a browser"
+    found = json.loads(run("log", logged, "--flame", flame, "--json").out)
+    assert (found["flame"], found["boxes"], "trace" in found) == (str(flame), n_boxes, False)
+
+
+def test_a_log_is_followed_until_its_end(
+    run: Run, logged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "AGAIN_S", 0.01)
+    path = logged / "worker-1" / "messages.arrows"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    began = threading.Event()
+
+    def more() -> None:
+        began.wait(60)
+        for length in (-10, len(whole)):
+            beside = path.with_name("beside")
+            beside.write_bytes(whole[:length])
+            beside.replace(path)
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=more)
+    thread.start()
+    first = following.progress_line
+
+    def line(*summaries: Any) -> str:
+        began.set()
+        return first(*summaries)
+
+    monkeypatch.setattr(following, "progress_line", line)
+    ran = run("log", logged, "--follow")
+    thread.join()
+    first_line, *others = ran.err.splitlines()
+    assert ": 4 epochs, 4 of them new, of which the slowest took " in first_line
+    assert "records/s over all streams; " in first_line
+    assert others
+    assert all(": 4 epochs" in other and "new" not in other for other in others)
+    assert ran.out == run("log", logged).out
+    assert run("log", logged, "--follow").err == ""  # of one that is over

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pointstamp.cli.tables import Method
+from pointstamp.graph import Graph
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -62,12 +65,54 @@ def test_algorithms_give_the_vertices_with_a_column(run: Run, edges: Path, verti
     ]
 
 
+def test_every_question_of_a_graph_can_be_asked(run: Run, edges: Path, tmp_path: Path) -> None:
+    asked = {
+        "sssp": ["--source", "ann", "--weight", "amount", "--where", "amount > 0"],
+        "shortest_paths": ["--landmark", "ann", "--landmark", "cy"],
+        "bfs": ["--from", "id = 'ann'", "--to", "id = 'cy'", "--max-length", 3],
+        "page_rank": ["--source", "ann", "--max-iter", 5],
+        "parallel_personalized_page_rank": ["--source", "ann", "--source", "cy"],
+        "power_iteration_clustering": ["--k", 2],
+        "random_walks": ["--num-walks", 1, "--length", 2, "--seed", 7],
+        "detect_cycles": ["--max-length", 2],
+    }
+    found = {
+        method: objects(run("graph", method, edges, *asked.get(method, [])))
+        for method in get_args(Method)
+    }
+    assert all(found.values())
+    assert [row["distance"] for row in found["sssp"]] == [0, 100, 190]
+    assert found["shortest_paths"][1] == {"id": "bob", "distances": [["ann", 1], ["cy", 1]]}
+    assert [row["v1"] for row in found["bfs"]] == [{"id": "bob"}]
+    assert sum(row["pagerank"] for row in found["page_rank"]) == pytest.approx(1)
+    assert [len(row["pageranks"]) for row in found["parallel_personalized_page_rank"]] == [2] * 3
+    assert len(found["random_walks"]) == 3
+    assert found["detect_cycles"] == [{"found_cycles": ["ann", "bob", "ann"]}]
+    # What gives another graph, or takes functions, is not for a command.
+    others = {"aggregate_messages", "as_undirected", "count", "drop_isolated_vertices", "edges"}
+    others |= {"filter_edges", "filter_vertices", "find", "pregel", "reverse", "triplets"}
+    others |= {"validate", "vertices"}
+    public = {name for name in dir(Graph) if not name.startswith("_")}
+    assert public == {*get_args(Method), *others}
+    numbers = tmp_path / "numbers.csv"
+    numbers.write_text("src,dst\n1,2\n2,3\n")
+    of_numbers = objects(run("graph", "sssp", numbers, "--source", "2"))
+    assert [row["distance"] for row in of_numbers] == [None, 0, 1]
+    ran = run("graph", "sssp", numbers, "--source", "two")
+    assert (ran.status, "ids are int64, and 'two' are not" in ran.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
         (["find", "(a)->(b)"], "an edge was expected"),
         (["find", "(a)-[e]->(b)", "--where", "e.sum > 1"], "no attribute 'sum'"),
         (["graph", "k_core", "--where", "sum > 1"], "no column 'sum'"),
+        (["graph", "k_core", "--tol", "1"], "k_core has no --tol: it takes no option but --where"),
+        (["graph", "bfs", "--from", "id = 'ann'"], "bfs needs --to"),
+        (["graph", "bfs", "--max-iter", "1"], "it takes --from, --to, --max-length"),
+        (["graph", "sssp", "--source", "ann", "--source", "cy"], "has one --source, and 2 are"),
+        (["graph", "sssp", "--source", "zed"], "no vertex has the id 'zed'"),
     ],
 )
 def test_what_is_asked_wrongly_ends_with_2(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -160,6 +161,22 @@ def test_a_source_of_an_object_store(tmp_path: Path) -> None:
     local = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
     assert read(FileSource("", filesystem=local), "a.parquet") == TABLE.to_pylist()
     assert read(FileSource("bucket/in", filesystem=filesystem), "a.parquet") == TABLE.to_pylist()
+
+
+def test_files_of_fsspec_are_read_and_written(tmp_path: Path) -> None:
+    memory = fsspec.filesystem("memory")
+
+    def flow(scope: ps.Scope[int]) -> None:
+        words = scope.source(FileSource("/lines/in", filesystem=memory))
+        schema = pa.schema([("word", pa.string())])
+        words.sink(FileSink("/lines/out", format="json", schema=schema, filesystem=memory))
+
+    for name, words in (("1.csv", "a\nb"), ("2.csv", "c")):
+        memory.pipe_file(f"/lines/in/{name}", f"word\n{words}\n".encode())
+        ps.run(flow, threads=True, checkpoint=tmp_path)
+    written = [memory.cat_file(path).splitlines() for path in memory.glob("/lines/out/part-*")]
+    found = [json.loads(line)["word"] for lines in written for line in lines]
+    assert sorted(found) == ["a", "b", "c"]
 
 
 READ = {

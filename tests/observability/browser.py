@@ -100,6 +100,11 @@ class Browser:
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
 
+    def darken(self) -> None:
+        """Have pages dark, as a reader of them may have asked for."""
+        dark = {"name": "prefers-color-scheme", "value": "dark"}
+        self._call("Emulation.setEmulatedMedia", features=[dark])
+
     def value(self, script: str) -> Any:
         """What an expression of the page gives."""
         answer = self._call(
@@ -132,6 +137,16 @@ class Browser:
         )
         for kind in ("mousePressed", "mouseReleased"):
             self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def pinch(self, selector: str, factor: float) -> None:
+        """Put two fingers on an element, and move them apart, to so many times as far."""
+        left, top, right, bottom = self.value(f"({BOX})({json.dumps(selector)})")
+        x, y = (left + right) / 2, (top + bottom) / 2
+        for kind, apart in (("touchStart", 30.0), ("touchMove", 30 * factor), ("touchEnd", None)):
+            at = [] if apart is None else [
+                {"x": x + side * apart, "y": y, "id": i} for i, side in enumerate((-1, 1))
+            ]  # fmt: skip
+            self._call("Input.dispatchTouchEvent", type=kind, touchPoints=at)
 
     def picture(self, path: Path, *selectors: str) -> None:
         """Write what is seen as PNG; or only the part with the first elements of some selectors."""

@@ -116,6 +116,10 @@ def test_names_of_users_are_no_markup() -> None:
     found = drawing(lambda scope: scope.to_stream([1], name=name))
     assert name in [each.text for each in ET.fromstring(found.svg()).iter(f"{SVG}text")]
     assert '"&lt;b>&quot;&amp; a name"' in found.mermaid()
+    found = drawing(lambda scope: scope.to_stream([1], name="\x1b[2J\x00"))
+    assert "\ufffd[2J\ufffd" in [
+        each.text for each in ET.fromstring(found.svg()).iter(f"{SVG}text")
+    ]
 
 
 def test_a_drawing_is_a_plain_value() -> None:

@@ -85,6 +85,23 @@ def test_every_worker_writes_every_type_of_event_that_it_had(logged: LoggedRun) 
     assert bool(column(logged, "progress", "at")) == (n > 1)
 
 
+def test_events_of_all_workers_are_tables(logged: LoggedRun) -> None:
+    for name, of in EVENTS.items():
+        table = logged.table(name)
+        assert table.schema.names == ["worker", *of.columns]
+        kinds = [kind.replace("float64", "double") for kind in of.columns.values()]
+        assert [str(kind) for kind in table.schema.types] == ["int64", *kinds]
+        for column_name in of.columns:
+            assert table[column_name].to_pylist() == column(logged, name, column_name)
+        counts = [len(worker[name]["at"]) for worker in logged.workers]
+        owners = [
+            worker.index for worker, n in zip(logged.workers, counts, strict=True) for _ in range(n)
+        ]
+        assert table["worker"].to_pylist() == owners
+    with pytest.raises(UsageError, match="the log has no events 'message', only capabilities, ch"):
+        logged.table("message")
+
+
 def test_operators_and_channels_are_told_with_their_places(logged: LoggedRun) -> None:
     for worker in logged.workers:
         told = rows(worker, "operators", "kind", "name", "address")
@@ -591,6 +608,10 @@ def test_events_of_a_programs_own_types_are_written_and_streamed(tmp_path: Path)
         assert [rows(w, "requests", *REQUESTS) for w in run.workers] == [
             [("/a", 0.5, 0, True)],
             [("/a", 0.5, 1, True)],
+        ]
+        assert run.table("requests").drop_columns("at").to_pylist() == [
+            {"worker": worker, "url": "/a", "latency_ms": 0.5, "n": worker, "is_new": True}
+            for worker in range(2)
         ]
         ps.execute(main, workers=2, threads=True, log=log)
 

@@ -10,8 +10,10 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.errors import FileFormatError
+from pointstamp.observability.live_view import LiveView
 from pointstamp.observability.log_view import N_SLOTS, LogView, _in_slots
 from pointstamp.observability.page_view import across_borders, histogram, skew
+from pointstamp.runtime.watched_program import read_program
 
 EPOCHS, RECORDS = 3, 10
 
@@ -98,6 +100,29 @@ def test_the_view_has_all_panels_and_is_json(log: Path) -> None:
         for name, each in view["streams"].items()
         if ways[name] not in ("enter", "leave")
     )
+
+
+def test_a_loop_in_the_outermost_scope_is_one(tmp_path: Path) -> None:
+    found = []
+
+    def rounds(worker: ps.Worker) -> None:
+        with worker.dataflow("rounds") as scope:
+            input, stream = scope.new_input("numbers")
+            loop, cycle = scope.feedback(10, name="Again")
+            loop.connect(stream.concat(cycle).filter(lambda x: x > 0).map(lambda x: x - 1))
+        input.send(2)
+        input.advance_to(1)
+        worker.step()
+        found.append(LiveView(read_program, "test").view()["loops"])
+
+    ps.execute(rounds, log=ps.Log(tmp_path))
+    # At 0 and 10 there are 2 and 1.
+    loop = {"address": "0", "name": "rounds"}
+    assert found == [[{**loop, "under_way": 1, "rounds": [["0", 1]]}]]
+    (logged,) = LogView(tmp_path).view()["loops"]
+    assert logged == {
+        **loop, "under_way": None, "n_rounds": 2, "rounds": [["0", 1], ["10", 1]],
+    }  # fmt: skip
 
 
 def test_pieces_of_a_timeline_follow_each_other(log: Path) -> None:

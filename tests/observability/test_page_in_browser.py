@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -99,17 +100,39 @@ def test_a_log_is_drawn_with_all_that_it_has(tmp_path: Path, browser: Browser) -
         assert browser.value("document.querySelectorAll('#latencies canvas').length") == 1
         assert "5 rounds" in browser.texts("#loops p")[0]
         assert timeline_is_painted(browser)
+        # In the dark texts are light, on the page and in its canvases, and boxes are dark.
+        of_body = "Object.values((({color, backgroundColor}) => [color, backgroundColor])"
+        of_body += "(getComputedStyle(document.body)))"
+        light_text, light_page = map(lightness, browser.value(of_body))
+        assert light_page - light_text > 0.6
+        browser.darken()
+        dark_text, dark_page = map(lightness, browser.value(of_body))
+        assert dark_text - dark_page > 0.6
+        boxes = "[...document.querySelectorAll('rect.operator')]"
+        fills = browser.value(f"{boxes}.map(each => getComputedStyle(each).fill)")
+        assert all(lightness(fill) < 0.6 for fill in fills)
+        await_(lambda: timeline_is_painted(browser), browser)
         browser.click("#zoom-critical")
         assert browser.value("panels.timeline.range !== null")
         assert browser.value("typeof window.alert") == "function"
         # On a phone nothing is wider than the page.
         browser.resize(400, 800)
         browser.wait("document.documentElement.scrollWidth <= 400")
+        width = browser.value("graph.box[2]")
+        browser.pinch("#drawing", 3.0)
+        assert browser.value("graph.box[2]") == pytest.approx(width / 3)
         # As when the program is gone; a connection that is open would be answered still.
         browser.value("void (window.fetch = () => Promise.reject(new TypeError('refused')))")
         browser.value("void select(Object.keys(view.operators)[0])")
         browser.wait("document.getElementById('details').textContent.includes('served any more')")
         assert browser.errors == []
+
+
+def lightness(colour: str) -> float:
+    """Of a colour as a browser says it: rgb(1, 2, 3) or color(srgb 0.1 0.2 0.3)."""
+    numbers = [float(each) for each in re.findall(r"[\d.]+", colour)][:3]
+    r, g, b = numbers if "srgb" in colour else (each / 255 for each in numbers)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
 
 
 def timeline_is_painted(browser: Browser) -> bool:
@@ -282,6 +305,48 @@ def test_a_running_program_has_the_critical_path_of_its_slowest_epoch(browser: B
         browser.wait(f"view.at > {at + 1}")
         within = "(([a, b]) => a < view.critical.from && view.critical.to < b)"
         assert browser.value(f"{within}(panels.timeline.shown())")
+        assert browser.errors == []
+
+
+def stuck(worker: ps.Worker, go_on: Callable[[int], bool]) -> None:
+    """The input of worker 1 stays at epoch 0, for which the probes of both wait."""
+    worker.environment.lines = {}
+    with worker.dataflow("stuck") as scope:
+        input, stream = scope.new_input("orders")
+        probe = stream.exchange().map(abs, name="Absolute").probe(name="counted")
+    if worker.index == 0:
+        input.send(1)
+        input.advance_to(7)
+    while go_on(0) and probe.less_than(7):
+        worker.step()
+        time.sleep(0.005)
+
+
+def test_a_program_that_is_stuck_shows_what_holds_it(browser: Browser) -> None:
+    program = Path(__file__).read_text().splitlines()
+    (line,) = (n for n, said in enumerate(program, 1) if said.endswith('input("orders")'))
+    with Running(stuck, 2) as running:
+        browser.open(running.server.url + "#mode=held")
+        browser.wait(READY)
+        address = "graph.structure.operators.find(each => each.name === '%s').address"
+        probe, holder = (browser.value(address % name) for name in ("counted", "orders"))
+        browser.click(f"g[data-operator='{probe}']")
+        lit = (
+            "[...document.querySelectorAll('rect.lit')].map(e => e.parentElement.dataset.operator)"
+        )
+        browser.wait(f"{lit}.length === 4")  # the holder, and all on the way to what waits
+        said = browser.texts(".holder")
+        assert any(
+            "worker 1" in each and "'orders'" in each and f"{Path(__file__).name}:{line}" in each
+            for each in said
+        ), said
+        # What holds the earliest time has the full colour; what waits for it has none.
+        fills = browser.value(
+            "Object.fromEntries([...document.querySelectorAll('g[data-operator]')].map(each =>"
+            "[each.dataset.operator, getComputedStyle(each.querySelector('rect')).fill]))"
+        )
+        assert fills[holder] != fills[probe]
+        assert "holds 0" in browser.texts(f"g[data-operator='{holder}'] text.small")[0]
         assert browser.errors == []
 
 

@@ -91,7 +91,10 @@ class Graph {
       if (!nodes.has(each.source) || !nodes.has(each.target) || !nodes.has(each.scope)) continue;
       const source = port(each.source, each.source === each.scope ? "i" : "o", each.source_port);
       const target = port(each.target, each.target === each.scope ? "o" : "i", each.target_port);
-      const closes = nodes.get(each.target).operator.name.startsWith("Feedback");
+      // It leads to what was made before, and is drawn back.
+      const number = (address) => Number(address.slice(address.lastIndexOf("/") + 1));
+      const closes = each.source !== each.scope && each.target !== each.scope &&
+        number(each.target) <= number(each.source);
       nodes.get(each.scope).edges.push({
         id: each.stream, sources: [source], targets: [target], stream: each,
         labels: this.isLabelled ? [{ text: "n", width: 50, height: 24 }] : [],
@@ -108,7 +111,7 @@ class Graph {
     const definitions = svg("defs", {}, this.drawing);
     const tip = svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5,
       markerWidth: 9, markerHeight: 9, orient: "auto", markerUnits: "userSpaceOnUse" }, definitions);
-    svg("path", { d: "M 0 1 L 9 5 L 0 9 z", fill: "#5f7f98" }, tip);
+    svg("path", { d: "M 0 1 L 9 5 L 0 9 z" }, tip);
     const frames = svg("g", {}, this.drawing);
     const lines = svg("g", {}, this.drawing);
     const boxes = svg("g", {}, this.drawing);
@@ -181,7 +184,6 @@ class Graph {
     for (const each of Object.values(view.operators)) most = Math.max(most, this.value(each));
     for (const [address, box] of this.boxes) {
       const each = view.operators[address];
-      box.rect.setAttribute("fill", "#fff");
       if (!each) { this.say(box, ""); continue; }
       box.rect.style.fill = this.colour(this.value(each), most);
       const said = [];
@@ -213,11 +215,9 @@ class Graph {
   }
 
   colour(value, most) {
-    const part = most > 0 ? 0.65 * value / most : 0; // so that texts stay readable
-    const [r, g, b] = this.mode === "share" ? [242, 142, 43]
-      : this.mode === "waiting" ? [209, 73, 91] : [142, 94, 162];
-    const mix = (full) => Math.round(255 + (full - 255) * part);
-    return `rgb(${mix(r)} ${mix(g)} ${mix(b)})`;
+    const part = most > 0 ? 65 * value / most : 0; // so that texts stay readable
+    const full = { share: "#f28e2b", waiting: "#d1495b" }[this.mode] || "#8e5ea2";
+    return `color-mix(in srgb, ${full} ${part.toFixed(1)}%, var(--paper))`;
   }
 
   light(paths) {
@@ -252,28 +252,43 @@ class Graph {
   setBox() { this.drawing.setAttribute("viewBox", this.box.join(" ")); }
 
   listen() {
-    let from = null;
+    // Where each finger, or the mouse, is: one moves the picture, two zoom it.
+    const fingers = new Map();
+    const middle = () => {
+      const points = [...fingers.values()], n = points.length;
+      const x = points.reduce((sum, each) => sum + each[0], 0) / n;
+      const y = points.reduce((sum, each) => sum + each[1], 0) / n;
+      return [x, y, Math.hypot(points[0][0] - x, points[0][1] - y)];
+    };
     this.drawing.addEventListener("pointerdown", (event) => {
-      from = [event.clientX, event.clientY, ...this.box];
+      fingers.set(event.pointerId, [event.clientX, event.clientY]);
     });
-    window.addEventListener("pointerup", () => { from = null; });
+    for (const end of ["pointerup", "pointercancel"]) {
+      window.addEventListener(end, (event) => fingers.delete(event.pointerId));
+    }
     window.addEventListener("pointermove", (event) => {
-      if (!from) return;
-      const scale = this.scale();
-      this.box = [from[2] - (event.clientX - from[0]) * scale,
-        from[3] - (event.clientY - from[1]) * scale, this.box[2], this.box[3]];
+      if (!fingers.has(event.pointerId)) return;
+      const [fromX, fromY, fromApart] = middle();
+      fingers.set(event.pointerId, [event.clientX, event.clientY]);
+      const [x, y, apart] = middle(), scale = this.scale();
+      this.box = [this.box[0] - (x - fromX) * scale, this.box[1] - (y - fromY) * scale,
+        this.box[2], this.box[3]];
       this.setBox();
+      if (fromApart && apart) this.zoom(x, y, fromApart / apart);
     });
     this.drawing.addEventListener("wheel", (event) => {
       event.preventDefault();
-      const factor = Math.exp(event.deltaY / 600);
-      const point = new DOMPoint(event.clientX, event.clientY)
-        .matrixTransform(this.drawing.getScreenCTM().inverse());
-      const [x, y, width, height] = this.box;
-      this.box = [point.x + (x - point.x) * factor, point.y + (y - point.y) * factor,
-        width * factor, height * factor];
-      this.setBox();
+      this.zoom(event.clientX, event.clientY, Math.exp(event.deltaY / 600));
     }, { passive: false });
+  }
+
+  // What is at a place of the window stays there.
+  zoom(left, top, factor) {
+    const at = new DOMPoint(left, top).matrixTransform(this.drawing.getScreenCTM().inverse());
+    const [x, y, width, height] = this.box;
+    this.box = [at.x + (x - at.x) * factor, at.y + (y - at.y) * factor,
+      width * factor, height * factor];
+    this.setBox();
   }
 
   scale() {

@@ -141,6 +141,7 @@ for (const each of document.querySelectorAll("input[name=mode]")) {
 }
 document.getElementById("fit").addEventListener("click", () => graph.fit());
 window.addEventListener("resize", () => { if (view) panels.show(view); });
+isDark.addEventListener("change", () => { if (view) panels.show(view); });
 // A program can link to an operator: #operator=0/3, and to a colour: #mode=held.
 const asked = new URLSearchParams(location.hash.slice(1));
 const mode = document.querySelector(`input[name=mode][value="${CSS.escape(asked.get("mode") || "")}"]`);

@@ -80,10 +80,18 @@ class Plot {
   hide() { if (this.plot) { this.plot.destroy(); this.plot = null; } }
 }
 
-const axes = (x, y) => [{ size: 32, ...x }, { size: 56, ...y }];
+// A colour of the style sheet, of which there are two sets: a canvas has to be given it.
+function ink(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+const isDark = window.matchMedia("(prefers-color-scheme: dark)");
+const axis = (of) => ({ stroke: () => ink("soft"), grid: { stroke: () => ink("grid"), width: 1 },
+  ticks: { stroke: () => ink("grid"), width: 1 }, ...of });
+const axes = (x, y) => [axis({ size: 32, ...x }), axis({ size: 56, ...y })];
 const PALETTE = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#9c755f",
   "#edc948", "#2c5f8a", "#d37295", "#6a9f58", "#a0cbe8", "#ff9d7a", "#499894", "#8e5ea2"];
-const FIXED = { parked: "#eef0f2", program: "#c3ccd4", progress: "#5b6b7a" };
+const FIXED = ["parked", "program", "progress"];
 
 class Timeline {
   constructor(canvas, legend, tipOf) {
@@ -110,7 +118,7 @@ class Timeline {
   }
 
   colour(what) {
-    if (FIXED[what]) return FIXED[what];
+    if (FIXED.includes(what)) return ink(what);
     if (!this.colours.has(what)) this.colours.set(what, PALETTE[this.colours.size % PALETTE.length]);
     return this.colours.get(what);
   }
@@ -149,7 +157,7 @@ class Timeline {
     const seen = new Map();
     rows.forEach((row, i) => {
       const y = 26 * i + 2;
-      to2d.fillStyle = "#1c2733";
+      to2d.fillStyle = ink("ink");
       to2d.fillText(`worker ${row.worker}`, 2, y + 15);
       for (const [began, ended, what] of row.segments) {
         if (ended < from || began > to) continue;
@@ -160,7 +168,7 @@ class Timeline {
       }
     });
     if (this.critical) this.drawCritical(to2d, rows, x, width);
-    to2d.fillStyle = "#566573";
+    to2d.fillStyle = ink("soft");
     const y = 26 * rows.length + 18;
     const n = Math.max(1, Math.min(6, Math.floor((width - 70) / 80))); // so that no two overlap
     for (let i = 0; i <= n; i++) {
@@ -183,7 +191,7 @@ class Timeline {
   drawCritical(to2d, rows, x, width) {
     const rowOf = new Map(rows.map((row, i) => [row.worker, i]));
     let last = null;
-    to2d.strokeStyle = "#c1121f";
+    to2d.strokeStyle = ink("critical");
     to2d.lineWidth = 1.5;
     for (const part of this.critical.parts) {
       const i = rowOf.get(part.worker);
@@ -226,17 +234,17 @@ class Panels {
     this.timeline = new Timeline(by("timeline"), by("legend"), nameOf);
     this.series = new Plot(by("series"), () => ({
       scales: { x: { time: false }, records: {}, epochs: {} },
-      series: [{ label: "at", value: (u, v) => duration(v) }, { label: "records/s", scale: "records", stroke: "#2c5f8a", width: 1.5, value: (u, v) => amount(v) },
-        { label: "epochs/s", scale: "epochs", stroke: "#b5651d", width: 1.5, value: (u, v) => amount(v) }],
-      axes: [{ size: 32, values: (u, ticks) => ticks.map((each) => `${Math.round(each * 1e3) / 1e3} s`) },
-        { scale: "records", size: 56, values: (u, ticks) => ticks.map(amount) },
-        { scale: "epochs", side: 1, size: 56, grid: { show: false }, values: (u, ticks) => ticks.map(amount) }],
+      series: [{ label: "at", value: (u, v) => duration(v) }, { label: "records/s", scale: "records", stroke: () => ink("blue"), width: 1.5, value: (u, v) => amount(v) },
+        { label: "epochs/s", scale: "epochs", stroke: () => ink("back"), width: 1.5, value: (u, v) => amount(v) }],
+      axes: [axis({ size: 32, values: (u, ticks) => ticks.map((each) => `${Math.round(each * 1e3) / 1e3} s`) }),
+        axis({ scale: "records", size: 56, values: (u, ticks) => ticks.map(amount) }),
+        axis({ scale: "epochs", side: 1, size: 56, grid: { show: false }, values: (u, ticks) => ticks.map(amount) })],
     }));
     this.latencies = new Plot(by("latencies"), () => ({
       scales: { x: { time: false, range: (u, low, high) => [low - 0.6, high + 0.6] },
         y: { range: (u, low, high) => [0, Math.max(1, high * 1.05)] } },
       legend: { show: false }, cursor: { show: false },
-      series: [{}, { label: "epochs", stroke: "#2c5f8a", fill: "#9db8cc", paths: uPlot.paths.bars({ size: [0.9] }), points: { show: false } }],
+      series: [{}, { label: "epochs", stroke: () => ink("blue"), fill: () => ink("bars"), paths: uPlot.paths.bars({ size: [0.9] }), points: { show: false } }],
       axes: axes({ values: (u, ticks) => ticks.map((each) => this.edgeAt(each)) },
         { values: (u, ticks) => ticks.map(amount) }),
     }));
@@ -244,7 +252,7 @@ class Panels {
       scales: { x: { time: false, range: (u, low, high) => [low - 0.6, high + 0.6] },
         y: { range: (u, low, high) => [0, Math.max(1, high * 1.05)] } },
       legend: { show: false }, cursor: { show: false },
-      series: [{}, { label: "rows", stroke: "#2c5f8a", fill: "#9db8cc", paths: uPlot.paths.bars({ size: [0.9] }), points: { show: false } }],
+      series: [{}, { label: "rows", stroke: () => ink("blue"), fill: () => ink("bars"), paths: uPlot.paths.bars({ size: [0.9] }), points: { show: false } }],
       axes: axes({ label: "key range", labelSize: 16, size: 44 }, { values: (u, ticks) => ticks.map(amount) }),
     }));
     by("zoom-all").addEventListener("click", () => { this.timeline.range = null; this.timeline.draw(); });
