@@ -41,7 +41,7 @@ AT_ONCE = $(subst -n 5 --dist,-n 3 --dist,$(PYTEST_ARGS))
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run pipeline check spark test sources every bounds soak bench bench-spark wheels docs docs-setup changelog lock clean
+.PHONY: help setup run pipeline check spark test sources bounds soak bench bench-spark wheels docs docs-setup changelog lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
@@ -92,10 +92,11 @@ $(SPARK): $(STAMP) | $(COMPILED)
 
 spark: $(SPARK)
 
-# Every test once; and where the core is compiled, what exercises it as sources too.
+# Every test once; and where the core is compiled, what exercises it as sources too, unless
+# SOURCES_TESTED says that `make sources` has run.
 test: $(STAMP) $(COMPILED) $(SPARK)
-	@$(MAKE) --no-print-directory sources
-	@$(MAKE) --no-print-directory every
+	$(if $(SOURCES_TESTED),,@$(MAKE) --no-print-directory sources)
+	@$(BIN)/python -m pytest $(RERUNS) $(PYTEST_ARGS)
 
 # What exercises the core, as sources (`CORE` in tests/conftest.py says what that is). Nothing of
 # it needs Spark. Pytest ends with 5 where PYTEST_ARGS name nothing of it.
@@ -104,9 +105,6 @@ sources: $(STAMP) $(COMPILED)
 		POINTSTAMP_COMPILED=0 HYPOTHESIS_PROFILE=second \
 		$(BIN)/python -m pytest -m 'core and not soak' $(AT_ONCE) \
 		|| test $$? -eq 5; fi
-
-every: $(STAMP) $(COMPILED) $(SPARK)
-	@$(BIN)/python -m pytest $(RERUNS) $(PYTEST_ARGS)
 
 # Kernels, and what calls them most, with loops that look whether each index is in range; not the
 # plain twins, which have none.
