@@ -1,8 +1,8 @@
 """Loops over columns: hashes, which records go to which worker, and columns in another order.
 
 What each function does is said by its plain twin, of the same name in `hashing`, `partition`,
-`deal` and `permute`. The loops that a wider vector unit makes twice as fast are compiled twice, and
-the processor is asked once which it has.
+`deal` and `permute`. The loops that a wider vector unit makes two to six times as fast are compiled
+three times, and the processor is asked once which it has.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
@@ -17,18 +17,22 @@ cdef extern from *:
     #include <cpuid.h>
     #include <immintrin.h>
     #define WIDE __attribute__((target("avx2")))
-    /* Whether the processor has AVX2 and the system keeps its registers: asked by hand, as not
-       every compiler's runtime has __builtin_cpu_supports. */
-    static int find_wide(void) {
+    #define DEEP __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+    /* Which vectors the processor has and the system keeps: AVX2 is 1, AVX-512 with products of 64
+       bits 2. Asked by hand, as not every compiler's runtime has __builtin_cpu_supports. */
+    static int find_unit(void) {
         unsigned a, b, c, d, low, high;
+        unsigned deep = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
         if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 27)) || !(c & (1u << 28))) return 0;
         __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-        if ((low & 6) != 6) return 0;
-        return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 5)) != 0;
+        if ((low & 6) != 6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+        if (!(b & (1u << 5))) return 0;
+        return (low & 0xE0) == 0xE0 && (b & deep) == deep ? 2 : 1;
     }
     #else
     #define WIDE
-    static int find_wide(void) { return 0; }
+    #define DEEP
+    static int find_unit(void) { return 0; }
     #endif
     #define INLINED static inline __attribute__((always_inline))
     #define STEP 0xD6E8FEB86659FD93ULL
@@ -40,29 +44,37 @@ cdef extern from *:
         return word ^ (word >> 31);
     }
 
-    /* The body of a loop, once for any processor and once for a wide one. */
-    #define TWICE(name, parameters, arguments)                                   \
+    /* The body of a loop, once for any processor and for each wider vector unit. */
+    #define FOR_EACH_UNIT(name, parameters, arguments)                           \
         static void name##_any parameters { name##_body arguments; }             \
         WIDE static void name##_wide parameters { name##_body arguments; }       \
+        DEEP static void name##_deep parameters { name##_body arguments; }       \
         static void name parameters {                                            \
-            if (is_wide) name##_wide arguments; else name##_any arguments;       \
+            if (unit == 2) name##_deep arguments;                                \
+            else if (unit == 1) name##_wide arguments;                           \
+            else name##_any arguments;                                           \
         }
 
-    static int is_wide = 0;
+    static int unit = 0;
     static void make_choices(void);
-    static void look_for_wide(void) { is_wide = find_wide(); make_choices(); }
+    static void look_for_units(void) { unit = find_unit(); make_choices(); }
+    static int used_unit(int wanted) {
+        int was = unit;
+        unit = wanted < find_unit() ? wanted : find_unit();
+        return was;
+    }
 
     INLINED void mix_words_body(const uint64_t *words, uint64_t *hashes, Py_ssize_t n) {
         for (Py_ssize_t i = 0; i < n; i++) hashes[i] = mixed(words[i]);
     }
-    TWICE(mix_words, (const uint64_t *words, uint64_t *hashes, Py_ssize_t n), (words, hashes, n))
+    FOR_EACH_UNIT(mix_words, (const uint64_t *words, uint64_t *hashes, Py_ssize_t n), (words, hashes, n))
 
     INLINED void combine_words_body(
         const uint64_t *hashes, const uint64_t *more, uint64_t *combined, Py_ssize_t n
     ) {
         for (Py_ssize_t i = 0; i < n; i++) combined[i] = mixed(hashes[i] * STEP + more[i]);
     }
-    TWICE(
+    FOR_EACH_UNIT(
         combine_words,
         (const uint64_t *hashes, const uint64_t *more, uint64_t *combined, Py_ssize_t n),
         (hashes, more, combined, n)
@@ -73,7 +85,7 @@ cdef extern from *:
     ) {
         for (Py_ssize_t i = 0; i < n; i++) destinations[i] = (uint8_t)(hashes[i] & mask);
     }
-    TWICE(
+    FOR_EACH_UNIT(
         mask_words,
         (const uint64_t *hashes, uint64_t mask, uint8_t *destinations, Py_ssize_t n),
         (hashes, mask, destinations, n)
@@ -161,7 +173,7 @@ cdef extern from *:
         const uint64_t *values, const uint8_t *near, Py_ssize_t n, uint64_t *first,
         uint64_t *second
     ) {
-        if (is_wide) deal_two_wide(values, near, n, first, second);
+        if (unit) deal_two_wide(values, near, n, first, second);
         else deal_two_any(values, near, n, first, second);
     }
 
@@ -185,7 +197,8 @@ cdef extern from *:
     }
     """
     uint64_t STEP
-    void look_for_wide() noexcept nogil
+    void look_for_units() noexcept nogil
+    int used_unit(int) noexcept nogil
     void mix_words_over "mix_words"(const uint64_t *, uint64_t *, Py_ssize_t) noexcept nogil
     void combine_words(const uint64_t *, const uint64_t *, uint64_t *, Py_ssize_t) noexcept nogil
     void mask_words(const uint64_t *, uint64_t, uint8_t *, Py_ssize_t) noexcept nogil
@@ -196,7 +209,7 @@ cdef extern from *:
     uint64_t word_at(const uint8_t *) noexcept nogil
     uint64_t high_product(uint64_t, uint64_t) noexcept nogil
 
-look_for_wide()
+look_for_units()
 
 cdef enum:
     FEW_PEERS = 4
@@ -210,6 +223,14 @@ cdef uint64_t NAN_BITS = 0x7FF8000000000000
 cdef double LEAST_INT = -9223372036854775808.0
 cdef double BEYOND_INT = 9223372036854775808.0
 cdef double BEYOND_UINT = 18446744073709551616.0
+
+
+def _use_unit(int wanted):
+    """Have the loops use no wider vector unit than this, 0 to 2; the one that they used.
+
+    For tests: a processor runs one of the three forms of a loop.
+    """
+    return used_unit(wanted)
 
 
 def hash_words(const uint64_t[::1] words):
