@@ -16,7 +16,7 @@ from pointstamp.communication.processes import run_processes
 from pointstamp.errors import WorkerError
 from tests.forked_interpreters import SERVER
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux has orphans adopted")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="of Linux alone")
 
 
 def _is_fork() -> bool:
