@@ -1,4 +1,5 @@
 cimport cython
+from libc.string cimport memmove
 from cpython.pythread cimport PyThread_get_thread_ident as _thread_in_c
 
 from pointstamp.observability.clock cimport LogClock
@@ -15,8 +16,18 @@ cdef int _COMMA
 cdef int _SPACE
 
 
+@cython.boundscheck(False)
+@cython.wraparound(False)
+@cython.initializedcheck(False)
+cdef inline void _copy_eight_in_c(
+    unsigned char[::1] characters, Py_ssize_t place, Py_ssize_t to
+) noexcept:
+    memmove(&characters[to], &characters[place], 8)
+
+
 @cython.locals(
     begin=Py_ssize_t,
+    length=Py_ssize_t,
     was_begin=Py_ssize_t,
     at=Py_ssize_t,
     place=Py_ssize_t,
