@@ -103,7 +103,7 @@ class LoggedRun:
             there = sorted({name for worker in self.workers for name in worker.columns})
             raise UsageError(f"the log has no events {events!r}, only {', '.join(there)}")
         kinds = {
-            name: "string" if isinstance(column, list) else str(column.dtype)
+            name: str(getattr(column, "dtype", "string"))  # texts are lists
             for name, column in parts[0][events].items()
         }
         columns = [
