@@ -105,9 +105,10 @@ def extensions() -> list[Extension]:
         print(f"setup: no {header}, so the core runs as it is", file=sys.stderr)
         return []
     try:
+        import Cython.Build.SharedModule  # noqa: F401  (what makes SHARED: older ones have none)
         from Cython.Compiler.Errors import CompileError
     except ImportError:
-        print("setup: no Cython, so the core runs as it is", file=sys.stderr)
+        print("setup: no Cython 3.3 or newer, so the core runs as it is", file=sys.stderr)
         return []
     try:
         if os.environ.get(BOUNDS) == "1":

@@ -243,6 +243,28 @@ class CountedReruns:
         return 0
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Have xdist forget the groups that are done.
+
+    After each test it counts what is left of all that a process has had, which most have alone.
+    """
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class GroupsLeft(LoadGroupScheduling):
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            test = self.registered_collections[node][item_index]
+            groups, name = self.assigned_work[node], self._split_scope(test)
+            groups[name][test] = True
+            if all(groups[name].values()):
+                del groups[name]
+            self._reschedule(node)
+
+    return GroupsLeft(config, log)
+
+
 @pytest.hookimpl(trylast=True)  # once the terminal is there
 def pytest_configure(config: pytest.Config) -> None:
     """Keep what the limits write to; the processes of xdist have no terminal."""
