@@ -210,3 +210,12 @@ def test_a_log_is_followed_until_its_end(
     assert all(": 4 epochs" in other and "new" not in other for other in others)
     assert ran.out == run("log", logged).out
     assert run("log", logged, "--follow").err == ""  # of one that is over
+    # What is there later is waited for; what is no log is refused.
+    later = logged.with_name("later.log")
+    mover = threading.Timer(0.1, logged.rename, [later])
+    mover.start()
+    ran = run("log", later, "--follow")
+    mover.join()
+    assert ran.err == f"{later}: no worker has written there yet\n"
+    assert "4 epochs, from input to probe" in ran.out
+    assert run("log", later / "worker-0" / "texts.arrows", "--follow").status == 2
