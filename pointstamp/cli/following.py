@@ -19,7 +19,14 @@ AGAIN_S = 1.0
 
 
 def at_its_end(path: str, show: Callable[[str], None]) -> LoggedRun:
-    """The log when the run is over; until then a line is shown for what is new in it."""
+    """The log when the run is over; until then a line is shown for what is new in it.
+
+    One that is not there yet is waited for: the command may be quicker than the workers.
+    """
+    if not _is_there(path):
+        show(f"{path}: no worker has written there yet")
+    while not _is_there(path):
+        time.sleep(AGAIN_S)
     known, before = -1, None
     while True:
         began, n_bytes = time.monotonic(), n_bytes_of(Path(path))
@@ -31,6 +38,11 @@ def at_its_end(path: str, show: Callable[[str], None]) -> LoggedRun:
             show(progress_line(now, before))
             before = now
         time.sleep(max(AGAIN_S, 9 * (time.monotonic() - began)))
+
+
+def _is_there(path: str) -> bool:
+    """Whether there is a log; or something else, which reading refuses."""
+    return any(Path(path).glob("worker-*")) or Path(path).is_file()
 
 
 def progress_line(now: RunSummary, before: RunSummary | None) -> str:

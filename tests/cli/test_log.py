@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -182,31 +181,30 @@ def test_a_log_is_followed_until_its_end(
     path = logged / "worker-1" / "messages.arrows"
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    began = threading.Event()
-
-    def more() -> None:
-        began.wait(60)
-        for length in (-10, len(whole)):
-            beside = path.with_name("beside")
-            beside.write_bytes(whole[:length])
-            beside.replace(path)
-            time.sleep(0.2)
-
-    thread = threading.Thread(target=more)
-    thread.start()
-    first = following.progress_line
+    # Once a line is made of what is there, there is more: in the end all of it.
+    lengths, made = iter([-10, len(whole)]), following.progress_line
 
     def line(*summaries: Any) -> str:
-        began.set()
-        return first(*summaries)
+        beside = path.with_name("beside")
+        beside.write_bytes(whole[: next(lengths)])
+        beside.replace(path)
+        return made(*summaries)
 
     monkeypatch.setattr(following, "progress_line", line)
     ran = run("log", logged, "--follow")
-    thread.join()
-    first_line, *others = ran.err.splitlines()
+    first_line, second = ran.err.splitlines()
     assert ": 4 epochs, 4 of them new, of which the slowest took " in first_line
     assert "records/s over all streams; " in first_line
-    assert others
-    assert all(": 4 epochs" in other and "new" not in other for other in others)
+    assert ": 4 epochs" in second
+    assert "new" not in second
     assert ran.out == run("log", logged).out
     assert run("log", logged, "--follow").err == ""  # of one that is over
+    # What is there later is waited for; what is no log is refused.
+    later = logged.with_name("later.log")
+    mover = threading.Timer(0.1, logged.rename, [later])
+    mover.start()
+    ran = run("log", later, "--follow")
+    mover.join()
+    assert ran.err == f"{later}: no worker has written there yet\n"
+    assert "4 epochs, from input to probe" in ran.out
+    assert run("log", later / "worker-0" / "texts.arrows", "--follow").status == 2

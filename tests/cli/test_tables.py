@@ -100,6 +100,10 @@ def test_every_question_of_a_graph_can_be_asked(run: Run, edges: Path, tmp_path:
     assert [row["distance"] for row in of_numbers] == [None, 0, 1]
     ran = run("graph", "sssp", numbers, "--source", "two")
     assert (ran.status, "ids are int64, and 'two' are not" in ran.err) == (2, True)
+    numbers.write_text("src,dst\n")
+    ran = run("graph", "sssp", numbers, "--source", "two")
+    assert (ran.status, "no vertices, so none has the id 'two'" in ran.err) == (2, True)
+    assert run("graph", "page_rank", numbers) == Ran(0, "", "")
 
 
 @pytest.mark.parametrize(

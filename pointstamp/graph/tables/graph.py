@@ -390,7 +390,9 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
             )
         source, target = map(arrow_array, self._ends)
         weight = self._edges.column(name).combine_chunks()
-        batch = pa.RecordBatch.from_arrays([source, target, weight], names=[SOURCE, TARGET, WEIGHT])
+        # By its own name, which errors have.
+        names = [SOURCE, TARGET, WEIGHT if name in (SOURCE, TARGET) else name]
+        batch = pa.RecordBatch.from_arrays([source, target, weight], names=names)
         return weighted_columns(batch)[WEIGHT]
 
     def _in_rows(self, question: VertexQuestion, found: Any) -> Any:

@@ -257,6 +257,12 @@ def test_what_is_asked_wrongly_is_refused():
         graph.sssp(7)
     with pytest.raises(UsageError, match="a number of rounds or a tolerance"):
         graph.page_rank()
+    for cost, says in (
+        (None, "of 1 in the column 'cost' are null"),
+        ("2", "numbers in the column 'cost'"),
+    ):
+        with pytest.raises(SchemaError, match=says):
+            Graph({"src": ["a"], "dst": ["b"], "cost": pa.array([cost])}).sssp("a", "cost")
     with pytest.raises(ColumnError, match="no column 'weight' of weights"):
         graph.sssp("a")
     with pytest.raises(ColumnError, match="vertices have no column 'age'"):
