@@ -94,6 +94,11 @@ class LoggedScope(DirectOperate):
         self._schedules = schedules
         self._scope = scope
 
+    @property
+    def logged(self) -> DirectOperate:
+        """The scope."""
+        return self._scope
+
     def push_external_progress(self, changes: Changes) -> None:
         """As the scope."""
         self._scope.push_external_progress(changes)

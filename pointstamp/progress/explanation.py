@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from pointstamp.progress.operate import Operate
 from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Refinement
 from pointstamp.progress.topology import Topology
@@ -168,11 +169,17 @@ def layouts(root: Subgraph) -> list[Layout]:
     found = [Layout(root, (), (), -1, 0)]
     for index, outer in enumerate(found):  # which grows meanwhile
         found.extend(
-            Layout(child, (*outer.names, child.name), (*outer.address, node), index, node)
+            Layout(scope, (*outer.names, scope.name), (*outer.address, node), index, node)
             for node, child in enumerate(outer.subgraph.children, start=1)
-            if isinstance(child, Subgraph)
+            if (scope := _scope_of(child)) is not None
         )
     return found
+
+
+def _scope_of(child: Operate) -> Subgraph | None:
+    """The scope that a child is, also where a log stands in its place; None of an operator."""
+    scope = getattr(child, "logged", child)
+    return scope if isinstance(scope, Subgraph) else None
 
 
 def explain(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -221,3 +222,21 @@ def test_whenever_a_time_may_come_there_is_somebody(seed: int) -> None:
         return asked
 
     assert min(ps.simulate(main, workers=3, seed=seed)) > 0
+
+
+@pytest.mark.parametrize("is_logged", [False, True])
+def test_the_path_goes_into_scopes_with_a_log_and_without(is_logged: bool, tmp_path: Path) -> None:
+    def main(worker: Any) -> tuple[str, ...]:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input("edges")
+            with scope.region("inner") as inner:
+                within = inner.enter(stream).map(lambda x: x, name="Same")
+                probe = inner.leave(within).probe()
+        worker.step()
+        (holder,) = probe.explain(0)
+        input.close()
+        path: tuple[str, ...] = holder.path
+        return path
+
+    log = ps.Log(tmp_path / "run.log") if is_logged else None
+    assert ps.execute(main, log=log) == [("'edges' [1]", "'inner/Same' [2, 1]", "'Probe' [3]")]
