@@ -253,7 +253,7 @@ class Panels {
         y: { range: (u, low, high) => [0, Math.max(1, high * 1.05)] } },
       legend: { show: false }, cursor: { show: false },
       series: [{}, { label: "rows", stroke: () => ink("blue"), fill: () => ink("bars"), paths: uPlot.paths.bars({ size: [0.9] }), points: { show: false } }],
-      axes: axes({ label: "key range", labelSize: 16, size: 44 }, { values: (u, ticks) => ticks.map(amount) }),
+      axes: axes({ label: "rows of the snapshot, by key range", labelSize: 16, size: 44 }, { values: (u, ticks) => ticks.map(amount) }),
     }));
     by("zoom-all").addEventListener("click", () => { this.timeline.range = null; this.timeline.draw(); });
     by("zoom-critical").addEventListener("click", () => this.timeline.zoomToCritical());
