@@ -346,7 +346,8 @@ class Panels {
     if (!view.loops.length) { element("p", "No loop, or nothing in one.", parent, "hint"); return; }
     for (const loop of view.loops) {
       const isLog = view.mode === "log";
-      const said = isLog ? `${loop.n_rounds} rounds` : `${loop.under_way} times under way`;
+      const n = isLog ? loop.n_rounds : loop.under_way;
+      const said = isLog ? `${n} round${n === 1 ? "" : "s"}` : `${n} time${n === 1 ? "" : "s"} under way`;
       element("p", `${loop.name} [${loop.address}]: ${said}`, parent);
       const most = Math.max(1, ...loop.rounds.map((each) => each[1]));
       const holder = element("div", "", parent);
