@@ -160,7 +160,7 @@ def _from_pandas(frame: Any) -> Any:
 
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, ValueError, OverflowError) as error:
+    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
         raise SchemaError(
             "a data frame of pandas cannot become columns of Arrow: "
             f"{'; '.join(map(str, error.args))}; give each column its own name, and values of one "

@@ -386,6 +386,8 @@ def _equal(a: Any, b: Any) -> Mask:
     import pyarrow.compute as pc
 
     a, b = (c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in (a, b))
+    # Of halves Arrow compares none; as floats they have the same values.
+    a, b = (c.cast(pa.float32()) if pa.types.is_float16(c.type) else c for c in (a, b))
     if pa.types.is_uint64(a.type):
         a, b = b, a
     try:

@@ -263,7 +263,8 @@ def test_nulls_and_nans_are_no_keys() -> None:
 
 def test_keys_of_different_types_meet_when_they_are_equal() -> None:
     left = pa.RecordBatch.from_pydict({"k": pa.array([1, 2, 3], pa.int8())})
-    for right in (pa.array([1.0, 2.5, 3.0]), pa.array([1, 3, 9], pa.uint64())):
+    halves = pa.array([1.0, 2.5, 3.0], pa.float16())
+    for right in (pa.array([1.0, 2.5, 3.0]), halves, pa.array([1, 3, 9], pa.uint64())):
         batch = pa.RecordBatch.from_pydict({"k": right})
 
         def build(scope: Any, batch: Any = batch) -> Any:
