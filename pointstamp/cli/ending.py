@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from pointstamp.cli.streams import DONE, FAILED, MISUSED, say
+from pointstamp.cli.streams import DONE, FAILED, MISUSED, UNHEARD, is_unread, say
 from pointstamp.communication.failure import chain
 from pointstamp.errors import InternalError, PointstampError, UsageError, WorkerError
 
@@ -57,6 +57,10 @@ def end_of(work: Callable[[], object], with_traceback: bool, runs_program: bool)
                 left = "all workers have ended" if runs_program else "nothing was written"
                 say(f"{_STOPPED[number]}; {left}")
                 return 128 + number
+        # What a program prints is its own, and its reader may have seen enough.
+        if any(isinstance(cause, BrokenPipeError) for cause in _causes(error)) and is_unread():
+            sys.stdout = None
+            return UNHEARD
         return _failed(error, with_traceback, runs_program)
     return DONE
 

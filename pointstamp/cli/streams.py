@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -65,6 +66,13 @@ def settle() -> None:
 def print_version() -> None:
     """Say which this is, and whether its core is compiled."""
     print(f"pointstamp {__version__} ({build_info()})", flush=True)
+
+
+def is_unread() -> bool:
+    """Whether standard output is a pipe that nothing reads any more."""
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 @contextmanager

@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 from pointstamp.errors import FileFormatError
 from pointstamp.formats import edge_text
 from pointstamp.formats.edge_text import Ends, Form
+from pointstamp.formats.kept_input import called
 from pointstamp.formats.vertices import as_vertices
 
 Source = str | os.PathLike[str] | BinaryIO
@@ -210,7 +211,7 @@ def _files_of(source: Source) -> list[tuple[str, Source]]:
     if not path.exists():
         raise FileFormatError(f"{path}: there is no such file (looked from {Path.cwd()})")
     if not path.is_dir():
-        return [(str(path), path)]
+        return [(called(path), path)]
     files = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
     if not files:
         raise FileFormatError(f"{path}: a directory without files (hidden ones do not count)")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from pointstamp.errors import FileFormatError
 
+_FOLDER, _NAME = "pointstamp-stdin-", "standard input"
+
 
 @contextmanager
 def at_hand(path: str) -> Iterator[str]:
@@ -18,8 +20,8 @@ def at_hand(path: str) -> Iterator[str]:
     if path != "-":
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="pointstamp-stdin-") as folder:
-        kept = Path(folder, "standard input")
+    with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
+        kept = Path(folder, _NAME)
         try:
             with kept.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
@@ -28,3 +30,13 @@ def at_hand(path: str) -> Iterator[str]:
                 f"standard input: cannot be read, or not be kept in {folder}: {error.strerror}"
             ) from error
         yield str(kept)
+
+
+def called(path: Path) -> str:
+    """What errors call a file: its path, but for one in which standard input is kept.
+
+    >>> called(Path("edges.csv"))
+    'edges.csv'
+    """
+    is_kept = path.name == _NAME and path.parent.name.startswith(_FOLDER)
+    return _NAME if is_kept else str(path)

@@ -366,8 +366,9 @@ class JoinMethods(StreamCore[T]):
         BuildError
             If there is no such join, or `retain` is given and it is no inner join.
         SchemaError
-            While it runs, if the columns of a side are needed and not known, or the keys are of
-            types that have no value in common, as texts and numbers.
+            While it runs, if the columns of a side are needed and not known, or a worker gets
+            records of both sides whose keys are of types that have no value in common, as texts
+            and numbers.
 
         >>> import pointstamp as ps
         >>> def build(scope, how="inner"):

@@ -128,6 +128,10 @@ def test_standard_input_is_a_dash(command: list[str], workers: int) -> None:
     ran = subprocess.run(args, input=EDGES, capture_output=True, text=True, check=True)
     assert ran.stdout == "2\n"
     assert "standard input" in ran.stderr
+    wrong = subprocess.run(args, input="1,2\n1", capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "standard input: line 2" in wrong.stderr
+    assert "pointstamp-stdin-" not in wrong.stderr
 
 
 def test_version_and_help_answer(command: list[str], run: Run) -> None:

@@ -59,6 +59,13 @@ def waits(worker, folder):
     memory = worker.environment.memory
     sys.stdout.write(json.dumps([received, memory.spilled_bytes > 0, memory.peak_bytes]) + "\n")
 
+def prints(worker):
+    for i in range(100_000):
+        print(worker.index, i, flush=True)
+
+def breaks(worker):
+    raise BrokenPipeError("of another pipe")
+
 def fails(worker):
     raise RuntimeError("no luck")
 
@@ -301,3 +308,28 @@ def test_a_limit_that_is_no_size_is_named(run: Run, program: Path) -> None:
     ran = run("run", f"{program}:waits", "--memory-limit", "much", "--", "x")
     assert ran.status == 2
     assert "memory_limit='much' is no size" in ran.err
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_program_whose_output_nothing_reads_any_more_ends_silently(
+    program: Path, workers: int
+) -> None:
+    command = [sys.executable, "-m", "pointstamp.cli", "run", f"{program}:prints"]
+    with subprocess.Popen(
+        [*command, "--workers", str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        assert ran.stdout.readline().endswith(" 0\n")
+        ran.stdout.close()
+        assert ran.wait() == 141
+        assert ran.stderr.read() == ""
+
+
+def test_a_pipe_that_breaks_elsewhere_is_an_error(run: Run, program: Path) -> None:
+    ran = run("run", f"{program}:breaks")
+    assert ran.status == 1
+    assert "of another pipe" in ran.err
