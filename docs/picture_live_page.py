@@ -1,8 +1,9 @@
-"""Takes pictures for docs/watching.md: the live page of three programs, in headless Chromium.
+"""Takes pictures for docs/watching.md: the live page of four programs, in headless Chromium.
 
     python -m docs.picture_live_page [FOLDER]      writes them here, or there
 
-They are PageRank on two workers, the program `STUCK` below, and a service with a checkpoint.
+They are PageRank on two workers, the program `STUCK` below, a service with a checkpoint, and one on
+Spark, which a stream of Spark feeds.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from tests.observability.browser import Browser
 
 DOCS = Path(__file__).resolve().parent
+_SAYS_URL = r"page is at (\S+)"
 
 PAGERANK = """\
 import sys
@@ -77,6 +79,25 @@ if __name__ == "__main__":
             time.sleep(0.1)
 """
 
+ON_SPARK = """\
+from pyspark.sql import SparkSession
+import pointstamp as ps
+import pointstamp.spark
+
+
+def totals(scope, sales):
+    return sales.group_by("city").agg(n=ps.count(), cents=ps.sum("cents"))
+
+
+spark = SparkSession.builder.master("local[4]").getOrCreate()
+with pointstamp.spark.serve(
+    totals, spark, workers=2, collections={"sales": "city long, cents long"}, dashboard=True
+) as service:
+    rates = spark.readStream.format("rate").option("rowsPerSecond", 5000).load()
+    sales = rates.selectExpr("value % 40 as city", "value as cents")
+    service.input("sales").follow(sales, "append").awaitTermination(600)
+"""
+
 
 @contextmanager
 def shown(program: str, name: str, browser: Browser, after: str = "") -> Iterator[None]:
@@ -87,7 +108,8 @@ def shown(program: str, name: str, browser: Browser, after: str = "") -> Iterato
         with subprocess.Popen([sys.executable, path], stderr=subprocess.PIPE, text=True) as running:
             try:
                 assert running.stderr is not None
-                (url,) = re.findall(r"page is at (\S+)", running.stderr.readline())
+                said = iter(running.stderr.readline, "")
+                url = next(found[1] for line in said if (found := re.search(_SAYS_URL, line)))
                 time.sleep(3)
                 browser.open(url + after)
                 browser.wait("document.body?.dataset.ready")
@@ -110,6 +132,8 @@ def main() -> None:
             browser.picture(folder / "watching_stuck.png", "#graph", "#details")
         with shown(SERVICE, "totals.py", browser):
             browser.picture(folder / "watching_service.png", "main")
+        with shown(ON_SPARK, "totals_on_spark.py", browser):
+            browser.picture(folder / "watching_on_spark.png", "main")
 
 
 if __name__ == "__main__":

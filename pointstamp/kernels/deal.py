@@ -69,7 +69,7 @@ def peers_of_ints(values: npt.NDArray[Any], peers: int) -> Dealing:
 
     >>> near, starts = peers_of_ints(np.arange(5), 2)
     >>> near.tolist(), starts.tolist()
-    ([1, 1, 0, 1, 1], [0, 1, 5])
+    ([1, 1, 0, 1, 0], [0, 2, 5])
     """
     wide = np.uint64 if values.dtype.kind == "u" else np.int64
     words = contiguous(values.astype(wide, copy=False).view(np.uint64))
@@ -86,7 +86,7 @@ def deal(values: npt.NDArray[Any], dealing: Dealing) -> list[npt.NDArray[Any]]:
         `peers_of_ints`; not checked
 
     >>> [part.tolist() for part in deal(np.arange(5.0), peers_of_ints(np.arange(5), 2))]
-    [[2.0], [0.0, 1.0, 3.0, 4.0]]
+    [[2.0, 4.0], [0.0, 1.0, 3.0]]
     """
     near, starts = dealing
     width = values.dtype.itemsize
