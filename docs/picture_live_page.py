@@ -8,6 +8,7 @@ Spark, which a stream of Spark feeds.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -105,7 +106,14 @@ def shown(program: str, name: str, browser: Browser, after: str = "") -> Iterato
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_text(program)
-        with subprocess.Popen([sys.executable, path], stderr=subprocess.PIPE, text=True) as running:
+        # Tasks of Spark run in the Python that is first on the path.
+        paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        with subprocess.Popen(
+            [sys.executable, path],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PATH": paths},
+        ) as running:
             try:
                 assert running.stderr is not None
                 said = iter(running.stderr.readline, "")

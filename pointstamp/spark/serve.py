@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
+from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import (
     check_allocation,
     check_session,
@@ -230,6 +231,7 @@ def _check(spark: SparkSession, workers: int) -> None:
             f"the jobs that feed and read it need at least one more; the Spark session with master "
             f"{master} has {slots}: {remedy}{fewer}"
         )
+    check_executors(spark)
 
 
 def _schemas(given: Any) -> Any:

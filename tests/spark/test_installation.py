@@ -126,6 +126,8 @@ def test_libraries_that_another_python_lacks_are_said_before_the_job(spark, tmp_
     monkeypatch.setattr(spark.sparkContext, "pythonExec", python_without(tmp_path, "pyarrow"))
     with pytest.raises(SparkSetupError, match=r"executors lack pyarrow \(.*: .*PYSPARK_PYTHON"):
         frame.count()
+    with pytest.raises(SparkSetupError, match=r"executors lack pyarrow \(.*: .*PYSPARK_PYTHON"):
+        pointstamp.spark.serve(lambda scope, n: n, spark, inputs={"n": "n long"})
 
 
 @pytest.mark.spark
