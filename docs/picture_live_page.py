@@ -81,6 +81,7 @@ if __name__ == "__main__":
 """
 
 ON_SPARK = """\
+import tempfile
 from pyspark.sql import SparkSession
 import pointstamp as ps
 import pointstamp.spark
@@ -91,8 +92,9 @@ def totals(scope, sales):
 
 
 spark = SparkSession.builder.master("local[4]").getOrCreate()
-with pointstamp.spark.serve(
-    totals, spark, workers=2, collections={"sales": "city long, cents long"}, dashboard=True
+schemas = {"sales": "city long, cents long"}
+with tempfile.TemporaryDirectory() as folder, pointstamp.spark.serve(
+    totals, spark, workers=2, collections=schemas, checkpoint=folder, dashboard=True
 ) as service:
     rates = spark.readStream.format("rate").option("rowsPerSecond", 5000).load()
     sales = rates.selectExpr("value % 40 as city", "value as cents")
