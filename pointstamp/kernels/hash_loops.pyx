@@ -416,28 +416,19 @@ cdef void add_counts(
 
 
 def peers_of_hashes(const uint64_t[::1] hashes, int64_t peers):
-    cdef Py_ssize_t some, start = 0, n = hashes.shape[0]
-    cdef uint64_t inverse = inverse_of(peers)
-    array = np.empty(n, np.uint8)
-    starts_array = np.zeros(peers + 1, np.int64)
-    cdef uint8_t[::1] near = array
-    cdef int64_t[::1] starts = starts_array
-    cdef int64_t peer
-    with nogil:
-        while start < n:
-            some = min(<Py_ssize_t>CHUNK, n - start)
-            find_peers(&hashes[start], some, peers, inverse, &near[start])
-            add_counts(&near[start], some, peers, starts)
-            start += some
-        for peer in range(peers):
-            starts[peer + 1] += starts[peer]
-    return array, starts_array
+    return peers_of(hashes, peers, False)
 
 
 def peers_of_words(const uint64_t[::1] words, int64_t peers):
+    return peers_of(words, peers, True)
+
+
+cdef peers_of(const uint64_t[::1] words, int64_t peers, bint is_mixed):
+    """The peers of hashes, or of words that are mixed first, a chunk at a time."""
     cdef Py_ssize_t some, start = 0, n = words.shape[0]
     cdef uint64_t inverse = inverse_of(peers)
-    cdef uint64_t hashes[CHUNK]
+    cdef uint64_t mixed_words[CHUNK]
+    cdef const uint64_t *hashes
     array = np.empty(n, np.uint8)
     starts_array = np.zeros(peers + 1, np.int64)
     cdef uint8_t[::1] near = array
@@ -446,7 +437,10 @@ def peers_of_words(const uint64_t[::1] words, int64_t peers):
     with nogil:
         while start < n:
             some = min(<Py_ssize_t>CHUNK, n - start)
-            mix_words_over(&words[start], hashes, some)
+            hashes = &words[start]
+            if is_mixed:
+                mix_words_over(hashes, mixed_words, some)
+                hashes = mixed_words
             find_peers(hashes, some, peers, inverse, &near[start])
             add_counts(&near[start], some, peers, starts)
             start += some
