@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.kernels.forms import kernel
-from pointstamp.kernels.hashing import Hashes, contiguous, hash_words
+from pointstamp.kernels.hashing import Hashes, contiguous, hash_words, int_words
 
 MAX_DEALT = 64
 """How many workers a batch is dealt to; beyond, places of writing would not stay in a cache."""
@@ -71,9 +71,7 @@ def peers_of_ints(values: npt.NDArray[Any], peers: int) -> Dealing:
     >>> near.tolist(), starts.tolist()
     ([1, 1, 0, 1, 0], [0, 2, 5])
     """
-    wide = np.uint64 if values.dtype.kind == "u" else np.int64
-    words = contiguous(values.astype(wide, copy=False).view(np.uint64))
-    return peers_of_words(words, peers)
+    return peers_of_words(int_words(values), peers)
 
 
 def deal(values: npt.NDArray[Any], dealing: Dealing) -> list[npt.NDArray[Any]]:

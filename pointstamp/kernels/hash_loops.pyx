@@ -67,7 +67,11 @@ cdef extern from *:
     INLINED void mix_words_body(const uint64_t *words, uint64_t *hashes, Py_ssize_t n) {
         for (Py_ssize_t i = 0; i < n; i++) hashes[i] = mixed(words[i]);
     }
-    FOR_EACH_UNIT(mix_words, (const uint64_t *words, uint64_t *hashes, Py_ssize_t n), (words, hashes, n))
+    FOR_EACH_UNIT(
+        mix_words,
+        (const uint64_t *words, uint64_t *hashes, Py_ssize_t n),
+        (words, hashes, n)
+    )
 
     INLINED void combine_words_body(
         const uint64_t *hashes, const uint64_t *more, uint64_t *combined, Py_ssize_t n
@@ -113,8 +117,6 @@ cdef extern from *:
         }
         return at;
     }
-
-    #define SPARE 4
 
     /* Values of peer 0 one after the other, and those of peer 1; up to SPARE more are written
        after the last of each. */
@@ -203,7 +205,9 @@ cdef extern from *:
     void combine_words(const uint64_t *, const uint64_t *, uint64_t *, Py_ssize_t) noexcept nogil
     void mask_words(const uint64_t *, uint64_t, uint8_t *, Py_ssize_t) noexcept nogil
     Py_ssize_t collect_peer(const uint8_t *, uint8_t, int64_t *, Py_ssize_t) noexcept nogil
-    void deal_two(const uint64_t *, const uint8_t *, Py_ssize_t, uint64_t *, uint64_t *) noexcept nogil
+    void deal_two(
+        const uint64_t *, const uint8_t *, Py_ssize_t, uint64_t *, uint64_t *
+    ) noexcept nogil
     Py_ssize_t count_peer(const uint8_t *, uint8_t, Py_ssize_t) noexcept nogil
     uint64_t mixed(uint64_t) noexcept nogil
     uint64_t word_at(const uint8_t *) noexcept nogil
@@ -477,34 +481,19 @@ def gather_words(values, const int64_t[::1] order):
     found = np.empty(order.shape[0], values.dtype)
     cdef int width = values.itemsize
     if width == 8:
-        gather_8(values, order, found)
+        gather_as[uint64_t](values, order, found)
     elif width == 4:
-        gather_4(values, order, found)
+        gather_as[uint32_t](values, order, found)
     elif width == 2:
-        gather_2(values, order, found)
+        gather_as[uint16_t](values, order, found)
     else:
-        gather_1(values, order, found)
+        gather_as[uint8_t](values, order, found)
     return found
 
 
-cdef gather_1(const uint8_t[::1] values, const int64_t[::1] order, uint8_t[::1] found):
+cdef gather_as(const Word[::1] values, const int64_t[::1] order, Word[::1] found):
     with nogil:
-        gather_over[uint8_t](values, order, found)
-
-
-cdef gather_2(const uint16_t[::1] values, const int64_t[::1] order, uint16_t[::1] found):
-    with nogil:
-        gather_over[uint16_t](values, order, found)
-
-
-cdef gather_4(const uint32_t[::1] values, const int64_t[::1] order, uint32_t[::1] found):
-    with nogil:
-        gather_over[uint32_t](values, order, found)
-
-
-cdef gather_8(const uint64_t[::1] values, const int64_t[::1] order, uint64_t[::1] found):
-    with nogil:
-        gather_over[uint64_t](values, order, found)
+        gather_over[Word](values, order, found)
 
 
 cdef void deal_over(
@@ -529,13 +518,13 @@ def deal_words(values, const uint8_t[::1] near, const int64_t[::1] starts):
     if width == 8 and peers == 2:
         deal_between(values, near, at[1], found)
     elif width == 8:
-        deal_8(values, near, at, found)
+        deal_as[uint64_t](values, near, at, found)
     elif width == 4:
-        deal_4(values, near, at, found)
+        deal_as[uint32_t](values, near, at, found)
     elif width == 2:
-        deal_2(values, near, at, found)
+        deal_as[uint16_t](values, near, at, found)
     else:
-        deal_1(values, near, at, found)
+        deal_as[uint8_t](values, near, at, found)
     return found
 
 
@@ -549,29 +538,8 @@ cdef deal_between(
             deal_two(&values[0], &near[0], n, &found[0], &found[second])
 
 
-cdef deal_1(
-    const uint8_t[::1] values, const uint8_t[::1] near, int64_t[::1] at, uint8_t[::1] found
+cdef deal_as(
+    const Word[::1] values, const uint8_t[::1] near, int64_t[::1] at, Word[::1] found
 ):
     with nogil:
-        deal_over[uint8_t](values, near, at, found)
-
-
-cdef deal_2(
-    const uint16_t[::1] values, const uint8_t[::1] near, int64_t[::1] at, uint16_t[::1] found
-):
-    with nogil:
-        deal_over[uint16_t](values, near, at, found)
-
-
-cdef deal_4(
-    const uint32_t[::1] values, const uint8_t[::1] near, int64_t[::1] at, uint32_t[::1] found
-):
-    with nogil:
-        deal_over[uint32_t](values, near, at, found)
-
-
-cdef deal_8(
-    const uint64_t[::1] values, const uint8_t[::1] near, int64_t[::1] at, uint64_t[::1] found
-):
-    with nogil:
-        deal_over[uint64_t](values, near, at, found)
+        deal_over[Word](values, near, at, found)

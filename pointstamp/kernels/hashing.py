@@ -178,8 +178,17 @@ def hash_ints(values: npt.NDArray[Any]) -> Hashes:
     >>> [hex(h) for h in hash_ints(np.array([0], np.int8))]
     ['0xe220a8397b1dcdaf']
     """
+    return hash_words(int_words(values))
+
+
+def int_words(values: npt.NDArray[Any]) -> Hashes:
+    """Integers or bools of any width as words of 64 bits, which `hash_words` mixes; uint64[n].
+
+    >>> int_words(np.array([-1], np.int8)).tolist() == [2**64 - 1]
+    True
+    """
     wide = np.uint64 if values.dtype.kind == "u" else np.int64
-    return hash_words(contiguous(values.astype(wide, copy=False).view(np.uint64)))
+    return contiguous(values.astype(wide, copy=False).view(np.uint64))
 
 
 def hash_floats(values: npt.NDArray[Any]) -> Hashes:
