@@ -12,6 +12,7 @@ from html import escape
 from typing import Any
 
 from pointstamp.observability.layered_layout import Box, DrawingLayout, Line, layout, short
+from pointstamp.observability.page_view import leads_back
 
 INK, SOFT, BLUE, LINE_COLOUR, BACK = "#1c2733", "#566573", "#2c5f8a", "#7f9cb3", "#b5651d"
 EDGES = {"input": "#b07d2b", "probe": "#5f9e6e"}
@@ -155,7 +156,7 @@ class DataflowDrawing:
             work = [(first, first["pact"].partition(" ")[0] not in STAYS)]
             for each, is_spread in work:  # which grows meanwhile
                 if each["target"] not in scopes:
-                    is_back = _is_back(first, each)
+                    is_back = first is each and leads_back(first)
                     arrow = "-.->" if is_back else "==>" if is_spread else "-->"
                     yield first["source"], arrow, each["target"]
                     continue
@@ -174,14 +175,6 @@ def markup(text: str) -> str:
     ('a &lt; b', 'a�')
     """
     return escape(NO_XML.sub("\ufffd", text))
-
-
-def _is_back(first: dict[str, Any], last: dict[str, Any]) -> bool:
-    """Whether a stream closes a loop: it leads to an operator that was made before."""
-    if first is not last:
-        return False
-    numbers = [int(first[end].rpartition("/")[2]) for end in ("source", "target")]
-    return numbers[1] <= numbers[0]
 
 
 def _tips() -> Iterator[str]:
