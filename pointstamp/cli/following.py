@@ -60,7 +60,8 @@ def progress_line(now: RunSummary, before: RunSummary | None) -> str:
         parts.append(f"{records * 1e9 / passed:,.0f} records/s over all streams")
     took = _times(now)
     if before is not None:
-        took = {name: time_ - _times(before).get(name, 0) for name, time_ in took.items()}
+        known = _times(before)
+        took = {name: time_ - known.get(name, 0) for name, time_ in took.items()}
     if total := sum(took.values()):
         name = max(took, key=lambda name: took[name])
         parts.append(f"{took[name] / total:.0%} of the time of operators in {name}")

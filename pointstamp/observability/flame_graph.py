@@ -92,6 +92,8 @@ def _of_worker(
     own = self_times(np.asarray(schedules["at"]), np.asarray(schedules["began"]))
     numbers, rows = np.unique(np.asarray(schedules["operator"]), return_inverse=True)
     counts = np.bincount(rows, minlength=len(numbers))
+    own_of = np.zeros(len(numbers), np.int64)
+    np.add.at(own_of, rows, own)
     for i, number in enumerate(numbers.tolist()):
         # Of a log that lost its beginning no names are known.
         address, _ = names.get(number, (f"? {number}", ""))
@@ -99,7 +101,7 @@ def _of_worker(
         for depth in range(len(steps)):
             step = "/".join(steps[: depth + 1])
             box = box.parts.setdefault(step, FlameBox(name_of.get(step, "?"), step))
-        box.own += int(own[rows == i].sum())
+        box.own += int(own_of[i])
         box.activations += int(counts[i])
     parked = int((np.asarray(parks["at"]) - np.asarray(parks["began"])).sum())
     first, last = worker.span or (0, 0)
@@ -141,19 +143,19 @@ def flame_graph(whole: FlameBox, unit: str) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" role="img" aria-label="Flame graph" '
             f'font-family="{FONT}" font-size="12" style="background: #fff">',
-            *_drawn(whole, whole, MARGIN, height - MARGIN - ROW, unit),
+            *_drawn(whole, max(1, whole.total), MARGIN, height - MARGIN - ROW, unit),
             "</svg>\n",
         ]
     )
 
 
-def _drawn(box: FlameBox, whole: FlameBox, x: float, y: float, unit: str) -> Iterator[str]:
-    scale = WIDTH / max(1, whole.total)
-    width = box.total * scale
+def _drawn(box: FlameBox, whole: int, x: float, y: float, unit: str) -> Iterator[str]:
+    """A box and what stands on it; the box of all took `whole`."""
+    width = box.total * WIDTH / whole
     if width < LEAST:
         return
     title = f"{box.name} [{box.address}]" if box.address else box.name
-    said = f"{title}: {duration(box.total, unit)}, {box.total / max(1, whole.total):.1%}"
+    said = f"{title}: {duration(box.total, unit)}, {box.total / whole:.1%}"
     if box.parts and box.own:
         said += f", itself {duration(box.own, unit)}"
     if box.activations:
@@ -169,7 +171,7 @@ def _drawn(box: FlameBox, whole: FlameBox, x: float, y: float, unit: str) -> Ite
     yield "</g>"
     for part in sorted(box.parts.values(), key=_place):
         yield from _drawn(part, whole, x, y - ROW, unit)
-        x += part.total * scale
+        x += part.total * WIDTH / whole
 
 
 def _place(box: FlameBox) -> tuple[int, int]:
