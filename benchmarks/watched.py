@@ -8,6 +8,7 @@ machine: the workers, what serves, and what asks.
 
 from __future__ import annotations
 
+import json
 import secrets
 import socket
 import subprocess
@@ -37,6 +38,7 @@ from benchmarks.harness.case import (
 )
 from benchmarks.harness.measure import Run, on_workers
 from benchmarks.record import record
+from pointstamp.observability.page_columns import TABLES
 
 ROUNDS = {"tiny": 20, "small": 100_000, "full": 1_000_000}
 BATCH = {"tiny": 1_000, "small": 1_000_000, "full": 1_000_000}
@@ -45,17 +47,32 @@ FEWER = {1: 1, 2: 10}
 """By the number of workers: that many times fewer rounds and batches, as each takes longer."""
 
 PERIOD_S = 1.0
+VIEW = "/api/view"
 
 PAGE, SCRAPED = {"seen by": "a page"}, {"seen by": "scrapes"}
 WITHOUT = "the same, which nothing looks at"
 
 
+def got(url: str) -> bytes:
+    """What is answered there."""
+    with urllib.request.urlopen(url) as answer:
+        body: bytes = answer.read()
+    return body
+
+
 def ask(url: str, answered: str) -> None:
-    """Ask for a URL each period, until this process is killed; leave a file at the first answer."""
+    """Ask for a URL each period, until this process is killed; leave a file at the first answer.
+
+    With the figures of a page go the tables that the page asks for: what is new since the last.
+    """
+    since = ""
     while True:
         try:
-            with urllib.request.urlopen(url) as answer:
-                answer.read()
+            body = got(url)
+            if VIEW in url:
+                for name in TABLES:
+                    got(url.replace(VIEW, f"/api/{name}") + since)
+                since = f"&since={json.loads(body)['at'] - PERIOD_S}"
             Path(answered).touch()
         except urllib.error.URLError:  # it is not there yet, or not any more
             sleep(0.02)
@@ -98,7 +115,7 @@ def watched(at: At, setup: Any, *args: Any, workers: int) -> Measure:
         path = "metrics"
         if PAGE.items() <= at.items():
             options = {"dashboard": ps.Dashboard(port, token=token)}
-            path = f"api/view?token={token}"
+            path = f"{VIEW[1:]}?token={token}"
         with tempfile.TemporaryDirectory() as folder:
             answered = Path(folder, "answered")
             with asking(f"http://127.0.0.1:{port}/{path}", answered):

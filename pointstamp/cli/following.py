@@ -1,8 +1,7 @@
 """`pointstamp log --follow`: the log of a run while it is written, and the sums at its end.
 
 The log is read again when it has grown: each `AGAIN_S`, but for no more than a tenth of the time.
-A run is over when each of its files has its end mark. Those of a worker that was killed never
-have: then Ctrl-C ends it.
+A run is over when no worker writes to it any more: all have ended, or were killed.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pointstamp.observability.reading import LoggedRun, n_bytes_of, read
+from pointstamp.observability.reading import LoggedRun, is_written, n_bytes_of, read
 from pointstamp.observability.report import duration
 from pointstamp.observability.summary import RunSummary, summarize
 
@@ -30,9 +29,9 @@ def at_its_end(path: str, show: Callable[[str], None]) -> LoggedRun:
     known, before = -1, None
     while True:
         began, n_bytes = time.monotonic(), n_bytes_of(Path(path))
-        if n_bytes != known:
+        if n_bytes != known or not is_written(Path(path)):
             known, run = n_bytes, read(path)
-            if not run.missing:
+            if run.is_over:
                 return run
             now = summarize(run)
             show(progress_line(now, before))

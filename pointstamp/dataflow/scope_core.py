@@ -57,6 +57,7 @@ class ScopeCore(Generic[S]):
                 "give one such as ps.Int or ps.Product(ps.Int, ps.Int), or an instance of a "
                 "subclass of ps.Timestamp"
             )
+        _check_name(name)
         self.environment = environment
         self.name = name
         self.timestamp = timestamp
@@ -200,6 +201,7 @@ class ScopeCore(Generic[S]):
     def reserve(self, name: str) -> int:
         """The number of a new operator, to be installed later."""
         self._check_open(f"operator {name!r}")
+        _check_name(name)
         self._names.append(name)
         node = len(self._names) - 1
         if self.environment.lines is not None:
@@ -445,6 +447,17 @@ class ScopeCore(Generic[S]):
 
     def __repr__(self) -> str:
         return f"Scope({self.name!r}, {self.timestamp!r})"
+
+
+def _check_name(name: str) -> None:
+    """Refuse what logs and messages between workers could not have: they are UTF-8."""
+    try:
+        name.encode()
+    except (AttributeError, UnicodeEncodeError) as error:
+        raise BuildError(
+            f"an operator, a scope or a dataflow has a text for a name, which can be written as "
+            f"UTF-8; found {name!r}"
+        ) from error
 
 
 def _crossing(way: str, name: str) -> str:

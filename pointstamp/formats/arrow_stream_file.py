@@ -3,12 +3,16 @@
 Each is an Arrow IPC stream. A batch is on its way to the disk when `write` returns, so
 what was written before a process died is there; at the end stands a mark that says that
 there is no more. Reading stops at the last batch that is whole, and says if the mark is
-missing: the writer did not finish, or is still at it.
+missing. Whether the writer is still at it is known by a lock on the file, which the system
+takes from a process that has died.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,8 +117,15 @@ class StreamFile:
     def __init__(self, path: Path, schema: Any, metadata: Mapping[str, str]) -> None:
         self._path = path
         try:
+            self._lock = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise self._unwritten(error) from error
+        with suppress(OSError):  # not every file system has locks
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
+        try:
             self._sink: Any = pa.output_stream(str(path), buffer_size=_BUFFER_BYTES)
         except OSError as error:
+            os.close(self._lock)
             raise self._unwritten(error) from error
         self._writer: Any = pa.ipc.new_stream(self._sink, schema.with_metadata(dict(metadata)))
 
@@ -128,13 +139,17 @@ class StreamFile:
 
     def close(self) -> None:
         """Complete the file. Closing twice is closing once."""
+        if self._sink.closed:
+            return
         try:
-            if not self._sink.closed:
-                self._writer.close()
+            self._writer.close()
         except OSError as error:
             raise self._unwritten(error) from error
         finally:
-            self._sink.close()
+            try:
+                self._sink.close()
+            finally:
+                os.close(self._lock)
 
     def _unwritten(self, error: OSError) -> FileFormatError:
         return FileFormatError(f"{self._path}: cannot be written: {error.strerror or error}")
@@ -148,6 +163,8 @@ class Streamed:
     batches: list[Any] = field(default_factory=list)
     is_whole: bool = False
     """Whether the end mark was there."""
+    is_being_written: bool = False
+    """Whether its writer was still there, and not yet at the end."""
 
     def column(self, name: str) -> Column:
         """A column of all batches."""
@@ -165,6 +182,7 @@ def read_stream(path: Path) -> Streamed:
     FileFormatError
         If it is not such a file, or cannot be read.
     """
+    is_written = is_being_written(path)  # before what is read, or it might end in between
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -174,16 +192,27 @@ def read_stream(path: Path) -> Streamed:
     try:
         reader = pa.ipc.open_stream(data)
     except (pa.ArrowInvalid, OSError):
-        return Streamed()  # not even its schema is whole
+        return Streamed(is_being_written=is_written)  # not even its schema is whole
     metadata = {k.decode(): v.decode() for k, v in (reader.schema.metadata or {}).items()}
     batches: list[Any] = []
     try:
         while True:
             batches.append(reader.read_next_batch())
     except StopIteration:
-        return Streamed(metadata, batches, data.endswith(_END))
+        is_whole = data.endswith(_END)
     except (pa.ArrowInvalid, OSError):
-        return Streamed(metadata, batches)
+        is_whole = False
+    return Streamed(metadata, batches, is_whole, is_written and not is_whole)
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether something has that file to write to; also where that cannot be found out."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
 
 
 def _plain(column: Any) -> Column:

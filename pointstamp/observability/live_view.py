@@ -218,7 +218,7 @@ class LiveView:
         for worker, segments in sorted(self._segments.items()):
             while segments and segments[0][1] < at - WINDOW_S:
                 segments.popleft()
-            rows.append({"worker": worker, "segments": [list(each) for each in segments]})
+            rows.append({"worker": worker, "segments": list(segments)})
         first = min((row["segments"][0][0] for row in rows if row["segments"]), default=at)
         return {"from": max(first, at - WINDOW_S), "to": at, "rows": rows, "is_sampled": True}
 

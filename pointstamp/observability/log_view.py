@@ -174,7 +174,7 @@ class DrawnLog:
             "unit": run.unit,
             "at": self._elapsed,
             "began": self._first * self._unit,
-            "is_over": not any("still runs" in each for each in run.missing),
+            "is_over": run.is_over,
             "notes": run.missing,
             "operators": self._operators(),
             "streams": self._streams(),

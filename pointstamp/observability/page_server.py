@@ -1,4 +1,7 @@
-"""The server of the live page: a few files and three questions, read-only, for those with a token.
+"""The server of the live page: a few files and five questions, read-only, for those with a token.
+
+Structure, figures and explanations are JSON; timelines and series are Arrow IPC streams, of which a
+browser asks for what ended since the last one.
 
 It listens on loopback unless another address is given, and answers `GET` alone. The first request
 has the token in its address, `/?token=...`; the page gets it as a cookie, which its own requests
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
 import re
 import secrets
 import socket
@@ -25,6 +29,7 @@ from typing import Any, Protocol, Self
 from urllib.parse import parse_qs, quote, urlsplit
 
 from pointstamp.errors import CommunicationError, PointstampError, UsageError
+from pointstamp.observability.page_columns import TABLES, to_stream, without_tables
 
 PAGE = Path(__file__).parent / "page"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -32,15 +37,19 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/columns.js": ("columns.js", "text/javascript; charset=utf-8"),
     "/graph.js": ("graph.js", "text/javascript; charset=utf-8"),
     "/panels.js": ("panels.js", "text/javascript; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
     "/vendor/elk-api.js": ("vendor/elk-api.js", "text/javascript; charset=utf-8"),
     "/vendor/elk-worker.min.js": ("vendor/elk-worker.min.js", "text/javascript; charset=utf-8"),
     "/vendor/uPlot.iife.min.js": ("vendor/uPlot.iife.min.js", "text/javascript; charset=utf-8"),
+    "/vendor/Arrow.es2015.min.js": ("vendor/Arrow.es2015.min.js", "text/javascript; charset=utf-8"),
     "/vendor/uPlot.min.css": ("vendor/uPlot.min.css", "text/css; charset=utf-8"),
 }
 """What there is, by its path: nothing else of the disk can be asked for."""
+
+ARROW = "application/vnd.apache.arrow.stream"
 
 POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"
 """Nothing is loaded from elsewhere, nor sent there."""
@@ -190,12 +199,15 @@ class _Request(BaseHTTPRequestHandler):
             return
         source = self.server.source
         questions = {
-            "/api/structure": source.structure,
-            "/api/view": source.view,
-            "/api/explain": lambda: source.explain(query.get("operator", "")),
+            "structure": source.structure,
+            "view": lambda: without_tables(source.view()),
+            "explain": lambda: source.explain(query.get("operator", "")),
         }
-        if asked.path in questions:
-            self._answer_question(questions[asked.path])
+        directory, _, what = asked.path.rpartition("/")
+        if directory == "/api" and what in questions:
+            self._answer_question(questions[what])
+        elif directory == "/api" and what in TABLES:
+            self._answer_table(what, query.get("since", "-inf"))
         elif asked.path in FILES:
             name, kind = FILES[asked.path]
             body = (PAGE / name).read_bytes()
@@ -212,6 +224,21 @@ class _Request(BaseHTTPRequestHandler):
             found, status = {"error": str(error)}, 503
         body = json.dumps(found, separators=(",", ":")).encode()
         self._answer(status, body, "application/json")
+
+    def _answer_table(self, name: str, since: str) -> None:
+        try:
+            since_s = float(since)
+        except ValueError:
+            since_s = math.nan
+        if math.isnan(since_s):
+            self._answer(400, b"since is a moment, in seconds\n")
+            return
+        try:
+            view = self.server.source.view()
+        except PointstampError as error:
+            self._answer(503, str(error).encode())
+            return
+        self._answer(200, to_stream(TABLES[name](view, since_s)), ARROW)
 
     def _answer(
         self,

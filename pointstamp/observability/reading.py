@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from pointstamp.errors import FileFormatError, UsageError
-from pointstamp.formats.arrow_stream_file import Column, Streamed, read_stream, table_of
+from pointstamp.formats.arrow_stream_file import (
+    Column,
+    Streamed,
+    is_being_written,
+    read_stream,
+    table_of,
+)
 from pointstamp.observability.event_types import (
     EVENTS,
     OWN,
@@ -65,12 +71,15 @@ class LoggedRun:
         Of moments: "ns" since 1970, or "ticks", the numbers of a simulation's events.
     missing : list of str
         What is not there, in words; empty if the log is whole.
+    is_over : bool
+        Whether no worker writes to it any more.
     """
 
     path: Path
     unit: str
     workers: list[WorkerEvents]
     missing: list[str] = field(default_factory=list)
+    is_over: bool = True
 
     def table(self, events: str) -> Any:
         """Events of one type, of all workers, for SQL or a data frame.
@@ -118,6 +127,11 @@ def n_bytes_of(path: Path) -> int:
     return sum(each.stat().st_size for each in path.glob("worker-*/*"))
 
 
+def is_written(path: Path) -> bool:
+    """Whether a worker still writes to a log."""
+    return any(map(is_being_written, path.glob(f"worker-*/*{SUFFIX}")))
+
+
 def read(path: str | os.PathLike[str]) -> LoggedRun:
     """Read the log in the folder `path`.
 
@@ -139,18 +153,20 @@ def read(path: str | os.PathLike[str]) -> LoggedRun:
     workers: list[WorkerEvents] = []
     missing: list[str] = []
     facts: dict[str, str] = {}
+    is_over = True
     for folder in folders:
         index = int(folder.name[7:])
         columns = {}
         for of in (*EVENTS.values(), *_own_types(folder)):
             streamed = _read_events(folder / of.file, of, missing)
             facts.update(streamed.metadata)
+            is_over = is_over and not streamed.is_being_written
             columns[of.name] = _columns(of, streamed)
         workers.append(WorkerEvents(index, columns))
     there = {worker.index for worker in workers}
     lost = [index for index in range(int(facts.get("workers", 0))) if index not in there]
     missing.extend(f"worker {index} has written nothing" for index in lost)
-    return LoggedRun(root, facts.get("unit", "ns"), workers, missing)
+    return LoggedRun(root, facts.get("unit", "ns"), workers, missing, is_over)
 
 
 def _own_types(folder: Path) -> Iterator[EventType]:
@@ -181,9 +197,10 @@ def _read_events(path: Path, of: EventType, missing: list[str]) -> Streamed:
         )
     if not streamed.is_whole:
         n_events = sum(batch.num_rows for batch in streamed.batches)
+        why = "still runs" if streamed.is_being_written else "was stopped"
         missing.append(
-            f"{path.parent.name}/{path.name} ends without its end mark: the worker was stopped, or "
-            f"still runs; the {n_events} events of whole batches are here"
+            f"{path.parent.name}/{path.name} ends without its end mark: the worker {why}; the "
+            f"{n_events} events of whole batches are here"
         )
     return streamed
 

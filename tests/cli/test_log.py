@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import threading
 from collections.abc import Callable
@@ -185,13 +186,13 @@ def test_a_log_is_followed_until_its_end(
     lengths, made = iter([-10, len(whole)]), following.progress_line
 
     def line(*summaries: Any) -> str:
-        beside = path.with_name("beside")
-        beside.write_bytes(whole[: next(lengths)])
-        beside.replace(path)
+        path.write_bytes(whole[: next(lengths)])
         return made(*summaries)
 
     monkeypatch.setattr(following, "progress_line", line)
-    ran = run("log", logged, "--follow")
+    with path.open("rb") as writer:  # which a worker has open as long as it is there
+        fcntl.flock(writer, fcntl.LOCK_SH)
+        ran = run("log", logged, "--follow")
     first_line, second = ran.err.splitlines()
     assert ": 4 epochs, 4 of them new, of which the slowest took " in first_line
     assert "records/s over all streams; " in first_line
@@ -199,6 +200,11 @@ def test_a_log_is_followed_until_its_end(
     assert "new" not in second
     assert ran.out == run("log", logged).out
     assert run("log", logged, "--follow").err == ""  # of one that is over
+    # That of a worker that was killed has no end mark, and is over.
+    path.write_bytes(whole[:-20])
+    ran = run("log", logged, "--follow")
+    assert ran.err.startswith("pointstamp: worker-1/messages.arrows ends without its end mark: the ")
+    assert "worker was stopped" in ran.err
     # What is there later is waited for; what is no log is refused.
     later = logged.with_name("later.log")
     mover = threading.Timer(0.1, logged.rename, [later])

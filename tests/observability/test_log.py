@@ -334,7 +334,11 @@ def test_what_a_worker_that_dies_had_told_is_on_disk(tmp_path: Path) -> None:
     with pytest.raises(WorkerError):
         ps.execute(dies, workers=2, log=Log(tmp_path))
     run = read(tmp_path)
-    assert any("worker-1/texts.arrows ends without its end mark" in what for what in run.missing)
+    assert any(
+        "worker-1/texts.arrows ends without its end mark: the worker was stopped" in what
+        for what in run.missing
+    )
+    assert run.is_over
     assert len(run.workers[1]["texts"]["at"]) >= 4096  # a full batch
 
 

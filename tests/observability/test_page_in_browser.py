@@ -300,6 +300,16 @@ def test_a_running_program_has_the_critical_path_of_its_slowest_epoch(browser: B
         browser.click("#zoom-critical")
         shown = browser.value("panels.timeline.shown()[1] - panels.timeline.shown()[0]")
         assert shown < 10
+        # Only what is new is asked for, and the pieces that are kept follow each other.
+        assert browser.value(
+            """performance.getEntriesByType("resource").some(
+                each => /timeline\\?since=[0-9]/.test(each.name))"""
+        )
+        assert browser.value(
+            """panels.timeline.data.rows.every(row => row.segments.length > 1 &&
+                row.segments.every(([began, ended], i) =>
+                    began < ended && (i === 0 || row.segments[i - 1][1] <= began)))"""
+        )
         # The slowest may be another one later, and the timeline shows that.
         at = browser.value("view.at")
         browser.wait(f"view.at > {at + 1}")

@@ -6,8 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 from http.client import HTTPConnection
-from typing import Any
+from typing import Any, ClassVar
 
+import pyarrow as pa
 import pytest
 
 from pointstamp.errors import CommunicationError, UsageError
@@ -52,7 +53,10 @@ def path_of(server: PageServer, path: str = "/") -> str:
     return path + "?" + server.url.partition("?")[2]
 
 
-@pytest.mark.parametrize("path", [*FILES, "/api/structure", "/api/view", "/api/explain", "/x"])
+QUESTIONS = [f"/api/{what}" for what in ("structure", "view", "timeline", "series", "explain")]
+
+
+@pytest.mark.parametrize("path", [*FILES, *QUESTIONS, "/x"])
 def test_nothing_is_answered_without_the_token(server: PageServer, path: str) -> None:
     for given in ("", "?token=", "?token=another token of this"):
         status, body, headers = answer(server, path + given.replace(" ", "%20"))
@@ -118,6 +122,54 @@ def test_no_other_file_can_be_asked_for(server: PageServer, path: str) -> None:
 def test_an_error_of_the_program_is_said_to_the_page(server: PageServer) -> None:
     status, body, _ = answer(server, path_of(server, "/api/view"))
     assert (status, json.loads(body)) == (503, {"error": "no worker answers"})
+
+
+class Drawn(Fixed):
+    """A source with a timeline of two workers, one of which did nothing."""
+
+    VIEW: ClassVar[dict[str, Any]] = {
+        "at": 3.0,
+        "timeline": {
+            "to": 3.0,
+            "rows": [
+                {"worker": 0, "segments": [[0.0, 1.0, "0/1"], [1.0, 2.5, "parked"]]},
+                {"worker": 1, "segments": []},
+            ],
+        },
+        "series": {"t": [1.0, 2.0], "records": [10.0, 0.5], "epochs": [0.0, 1.0]},
+    }
+
+    def view(self) -> dict[str, Any]:
+        return self.VIEW
+
+
+def test_timelines_and_series_are_arrow_and_what_is_new_since() -> None:
+    with PageServer(Drawn(), token=TOKEN) as server:
+        status, body, headers = answer(server, path_of(server, "/api/timeline"))
+        assert (status, headers["Content-Type"]) == (200, "application/vnd.apache.arrow.stream")
+        assert rows_of(body) == [
+            {"worker": 0, "began": 0.0, "ended": 1.0, "what": "0/1"},
+            {"worker": 0, "began": 1.0, "ended": 2.5, "what": "parked"},
+        ]
+        _, body, _ = answer(server, path_of(server, "/api/timeline") + "&since=1.0")
+        assert [row["what"] for row in rows_of(body)] == ["parked"]
+        _, body, _ = answer(server, path_of(server, "/api/series") + "&since=1.0")
+        assert rows_of(body) == [{"t": 2.0, "records": 0.5, "epochs": 1.0}]
+        _, body, _ = answer(server, path_of(server, "/api/series") + "&since=2.0")
+        assert rows_of(body) == []
+        for given in ("soon", "nan"):
+            status, body, _ = answer(server, path_of(server, "/api/series") + f"&since={given}")
+            assert (status, body) == (400, b"since is a moment, in seconds\n")
+        figures = json.loads(answer(server, path_of(server, "/api/view"))[1])
+        assert figures == {"at": 3.0, "timeline": {"to": 3.0, "workers": [0, 1]}}
+        assert RemoteView(server.url).view() == Drawn.VIEW
+    with PageServer(Fixed(), token=TOKEN) as server:
+        assert answer(server, path_of(server, "/api/series"))[:2] == (503, b"no worker answers")
+
+
+def rows_of(body: bytes) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pa.ipc.open_stream(body).read_all().to_pylist()
+    return found
 
 
 def test_a_page_elsewhere_is_shown_by_its_address(server: PageServer) -> None:

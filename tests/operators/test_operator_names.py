@@ -159,6 +159,17 @@ def test_others_take_a_name_too(method: str) -> None:
     assert "name" in inspect.signature(getattr(getattr(ps, of), name)).parameters
 
 
+@pytest.mark.parametrize("name", ["no \ud800 text", 7])
+def test_what_cannot_be_written_is_no_name(name: Any) -> None:
+    def build(scope: Any) -> Any:
+        return scope.to_stream([1]).map(str, name=name)
+
+    with pytest.raises(WorkerError, match="BuildError: an operator, .* has a text for a name"):
+        ps.testing.collect(build)
+    with pytest.raises(WorkerError, match="BuildError: an operator, .*; found"):
+        ps.execute(lambda worker: worker.dataflow(name).__enter__())
+
+
 def test_an_error_has_the_name() -> None:
     def build(scope: Any) -> Any:
         return scope.to_stream([1]).filter(lambda x: x / 0, name="Whole weeks")

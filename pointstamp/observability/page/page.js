@@ -10,6 +10,7 @@ const nameOf = (what) => ({ parked: "parked", program: "the program, and the res
   progress: "progress" }[what] || names.get(what) || what);
 const graph = new Graph(document.getElementById("drawing"), (address) => select(address));
 const panels = new Panels(nameOf);
+const columns = new Columns(askArrow);
 let known = "", view = null, selected = "", explained = 0;
 
 // In a frame of another page there is no cookie: the token is in the address of the page alone.
@@ -20,9 +21,19 @@ function withToken(path) {
   return `${path}${path.includes("?") ? "&" : "?"}token=${encodeURIComponent(token)}`;
 }
 
-async function ask(path) {
-  const answer = await fetch(withToken(path), { credentials: "same-origin" })
+function get(path) {
+  return fetch(withToken(path), { credentials: "same-origin" })
     .catch(() => { throw new Error("the page is not served any more"); });
+}
+
+async function askArrow(path) {
+  const answer = await get(path);
+  if (!answer.ok) throw new Error(await answer.text());
+  return Arrow.tableFromIPC(new Uint8Array(await answer.arrayBuffer()));
+}
+
+async function ask(path) {
+  const answer = await get(path);
   const found = await answer.json().catch(() => ({ error: `${answer.status}` }));
   if (!answer.ok) throw new Error(found.error || String(answer.status));
   return found;
@@ -46,7 +57,9 @@ async function loadStructure() {
 async function tick() {
   let again = EVERY_MS;
   try {
-    view = await ask("api/view");
+    const figures = await ask("api/view");
+    await columns.fill(figures);
+    view = figures;
     document.getElementById("title").textContent = view.title;
     const notes = document.getElementById("notes");
     notes.hidden = !view.notes.length;
