@@ -2,8 +2,8 @@
 
     python -m docs.picture_learning JUPYTER SITE [FOLDER]      writes them here, or there
 
-`JUPYTER` is the program `jupyter` of an environment with JupyterLab, which need not be this one: the
-notebook's kernel is this Python. `SITE` is a folder that `make docs` has made, of one version.
+`JUPYTER` is the program `jupyter` of an environment with JupyterLab, which need not be this one:
+the kernel of the notebook is this Python. `SITE` is a folder that `make docs` has made, of one version.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def main() -> None:
                 time.sleep(2)
                 browser.picture(folder / "site.png")
                 browser.open(f"{url}/loops/")
-                browser.wait("location.pathname.startsWith('/loops') && document.readyState === 'complete'")
+                browser.wait(
+                    "location.pathname.startsWith('/loops') && document.readyState === 'complete'"
+                )
                 browser.darken()
                 time.sleep(2)
                 browser.picture(folder / "site_dark.png")

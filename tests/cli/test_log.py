@@ -203,8 +203,11 @@ def test_a_log_is_followed_until_its_end(
     # That of a worker that was killed has no end mark, and is over.
     path.write_bytes(whole[:-20])
     ran = run("log", logged, "--follow")
-    assert ran.err.startswith("pointstamp: worker-1/messages.arrows ends without its end mark: the ")
+    assert ran.err.startswith(
+        "pointstamp: worker-1/messages.arrows ends without its end mark: the "
+    )
     assert "worker was stopped" in ran.err
+    path.write_bytes(whole)
     # What is there later is waited for; what is no log is refused.
     later = logged.with_name("later.log")
     mover = threading.Timer(0.1, logged.rename, [later])

@@ -301,7 +301,7 @@ def test_a_running_program_has_the_critical_path_of_its_slowest_epoch(browser: B
         shown = browser.value("panels.timeline.shown()[1] - panels.timeline.shown()[0]")
         assert shown < 10
         # Only what is new is asked for, and the pieces that are kept follow each other.
-        assert browser.value(
+        browser.wait(
             """performance.getEntriesByType("resource").some(
                 each => /timeline\\?since=[0-9]/.test(each.name))"""
         )

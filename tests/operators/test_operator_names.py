@@ -164,9 +164,9 @@ def test_what_cannot_be_written_is_no_name(name: Any) -> None:
     def build(scope: Any) -> Any:
         return scope.to_stream([1]).map(str, name=name)
 
-    with pytest.raises(WorkerError, match="BuildError: an operator, .* has a text for a name"):
+    with pytest.raises(WorkerError, match=r"BuildError: an operator, .* has a text for a name"):
         ps.testing.collect(build)
-    with pytest.raises(WorkerError, match="BuildError: an operator, .*; found"):
+    with pytest.raises(WorkerError, match=r"BuildError: an operator, .*; found"):
         ps.execute(lambda worker: worker.dataflow(name).__enter__())
 
 
