@@ -3,7 +3,8 @@
     python -m docs.picture_learning JUPYTER SITE [FOLDER]      writes them here, or there
 
 `JUPYTER` is the program `jupyter` of an environment with JupyterLab, which need not be this one:
-the kernel of the notebook is this Python. `SITE` is a folder that `make docs` has made, of one version.
+the kernel of the notebook is this Python. `SITE` is a folder that `make docs` has made, of one
+version.
 """
 
 from __future__ import annotations

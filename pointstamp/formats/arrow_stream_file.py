@@ -61,6 +61,23 @@ def table_of(kinds: Mapping[str, str], parts: Sequence[Sequence[Any]]) -> Any:
     return pa.Table.from_batches([batch_of(schema, part) for part in parts], schema)
 
 
+def to_stream(table: Any) -> bytes:
+    """A table as an Arrow IPC stream.
+
+    >>> from_stream(to_stream(table_of({"a": "int64"}, [[[1, 2]]]))).to_pydict()
+    {'a': [1, 2]}
+    """
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def from_stream(data: bytes) -> Any:
+    """The table that an Arrow IPC stream has; `pyarrow.ArrowInvalid`, a `ValueError`, if none."""
+    return pa.ipc.open_stream(data).read_all()
+
+
 def texts_side_by_side(ends: npt.NDArray[np.int32], characters: npt.NDArray[np.uint8]) -> Any:
     """Texts that are written already, as a column for `batch_of`, which shares their memory.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-SERIES = ("t", "records", "epochs")
+PIECES = {"worker": "int32", "began": "float64", "ended": "float64", "what": "string"}
+SERIES = dict.fromkeys(("t", "records", "epochs"), "float64")
 
 
 def timeline_table(view: dict[str, Any], since_s: float) -> Any:
@@ -33,7 +34,7 @@ def timeline_table(view: dict[str, Any], since_s: float) -> Any:
     >>> timeline_table({"timeline": {"rows": [row]}}, 1.0).to_pylist()
     [{'worker': 1, 'began': 1.0, 'ended': 1.5, 'what': 'parked'}]
     """
-    import pyarrow as pa
+    from pointstamp.formats.arrow_stream_file import table_of
 
     pieces = [
         (row["worker"], *segment)
@@ -41,15 +42,9 @@ def timeline_table(view: dict[str, Any], since_s: float) -> Any:
         for segment in row["segments"]
         if segment[1] > since_s
     ]
-    worker, began, ended, what = zip(*pieces, strict=True) if pieces else ((), (), (), ())
-    return pa.table(
-        {
-            "worker": pa.array(worker, pa.int32()),
-            "began": pa.array(began, pa.float64()),
-            "ended": pa.array(ended, pa.float64()),
-            "what": pa.array(what, pa.string()).dictionary_encode(),
-        }
-    )
+    columns = zip(*pieces, strict=True) if pieces else ((), (), (), ())
+    table = table_of(PIECES, [[*map(list, columns)]])
+    return table.set_column(3, "what", table.column("what").dictionary_encode())
 
 
 def series_table(view: dict[str, Any], since_s: float) -> Any:
@@ -71,16 +66,11 @@ def series_table(view: dict[str, Any], since_s: float) -> Any:
     >>> series_table(view, 1.0).to_pylist()
     [{'t': 2.0, 'records': 7.5, 'epochs': 1.0}]
     """
-    import pyarrow as pa
+    from pointstamp.formats.arrow_stream_file import table_of
 
     points = zip(*(view["series"][name] for name in SERIES), strict=True)
     columns = list(zip(*(each for each in points if each[0] > since_s), strict=True))
-    return pa.table(
-        {
-            name: pa.array(columns[i] if columns else (), pa.float64())
-            for i, name in enumerate(SERIES)
-        }
-    )
+    return table_of(SERIES, [[*map(list, columns or ((), (), ()))]])
 
 
 TABLES: dict[str, Callable[[dict[str, Any], float], Any]] = {
@@ -88,16 +78,6 @@ TABLES: dict[str, Callable[[dict[str, Any], float], Any]] = {
     "series": series_table,
 }
 """What is sent as Arrow, by its name in the view and in its path."""
-
-
-def to_stream(table: Any) -> bytes:
-    """A table as an Arrow IPC stream."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
 
 
 def without_tables(view: dict[str, Any]) -> dict[str, Any]:
@@ -114,9 +94,9 @@ def without_tables(view: dict[str, Any]) -> dict[str, Any]:
 
 def with_tables(view: dict[str, Any], tables: dict[str, bytes]) -> dict[str, Any]:
     """The view of which those are the parts: `without_tables` and streams of all its `TABLES`."""
-    import pyarrow as pa
+    from pointstamp.formats.arrow_stream_file import from_stream
 
-    timeline, series = (pa.ipc.open_stream(tables[name]).read_all() for name in TABLES)
+    timeline, series = (from_stream(tables[name]) for name in TABLES)
     rows: dict[int, list[Any]] = {worker: [] for worker in view["timeline"]["workers"]}
     for worker, *segment in zip(*(each.to_pylist() for each in timeline.columns), strict=True):
         rows.setdefault(worker, []).append(segment)

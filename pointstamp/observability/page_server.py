@@ -29,7 +29,7 @@ from typing import Any, Protocol, Self
 from urllib.parse import parse_qs, quote, urlsplit
 
 from pointstamp.errors import CommunicationError, PointstampError, UsageError
-from pointstamp.observability.page_columns import TABLES, to_stream, without_tables
+from pointstamp.observability.page_columns import TABLES, without_tables
 
 PAGE = Path(__file__).parent / "page"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -226,6 +226,9 @@ class _Request(BaseHTTPRequestHandler):
         self._answer(status, body, "application/json")
 
     def _answer_table(self, name: str, since: str) -> None:
+        # Here and not above: it brings Arrow, which is for programs that something looks at.
+        from pointstamp.formats.arrow_stream_file import to_stream
+
         try:
             since_s = float(since)
         except ValueError:
