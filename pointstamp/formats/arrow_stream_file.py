@@ -64,7 +64,7 @@ def table_of(kinds: Mapping[str, str], parts: Sequence[Sequence[Any]]) -> Any:
 def to_stream(table: Any) -> bytes:
     """A table as an Arrow IPC stream.
 
-    >>> from_stream(to_stream(table_of({"a": "int64"}, [[[1, 2]]]))).to_pydict()
+    >>> from_stream(to_stream(table_of({"a": "int64"}, [[np.array([1, 2])]]))).to_pydict()
     {'a': [1, 2]}
     """
     sink = pa.BufferOutputStream()

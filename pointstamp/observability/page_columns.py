@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 PIECES = {"worker": "int32", "began": "float64", "ended": "float64", "what": "string"}
 SERIES = dict.fromkeys(("t", "records", "epochs"), "float64")
 
@@ -42,8 +44,9 @@ def timeline_table(view: dict[str, Any], since_s: float) -> Any:
         for segment in row["segments"]
         if segment[1] > since_s
     ]
-    columns = zip(*pieces, strict=True) if pieces else ((), (), (), ())
-    table = table_of(PIECES, [[*map(list, columns)]])
+    worker, began, ended, what = zip(*pieces, strict=True) if pieces else ((), (), (), ())
+    numbers = [np.array(worker, np.int32), np.array(began, float), np.array(ended, float)]
+    table = table_of(PIECES, [[*numbers, list(what)]])
     return table.set_column(3, "what", table.column("what").dictionary_encode())
 
 
@@ -69,8 +72,8 @@ def series_table(view: dict[str, Any], since_s: float) -> Any:
     from pointstamp.formats.arrow_stream_file import table_of
 
     points = zip(*(view["series"][name] for name in SERIES), strict=True)
-    columns = list(zip(*(each for each in points if each[0] > since_s), strict=True))
-    return table_of(SERIES, [[*map(list, columns or ((), (), ()))]])
+    recent = np.array([each for each in points if each[0] > since_s], float).reshape(-1, 3)
+    return table_of(SERIES, [[column.copy() for column in recent.T]])
 
 
 TABLES: dict[str, Callable[[dict[str, Any], float], Any]] = {
