@@ -50,7 +50,7 @@ help:
 	@echo "make check  format, lint, types, layers"
 	@echo "make bounds  test the kernels with checks of every index compiled in"
 	@echo "make soak   the long random runs"
-	@echo "make bench  measure all, beside its peers, and write docs/benchmarks.md (an hour)"
+	@echo "make bench  measure what we claim, beside its peers, and write docs/benchmarks.md (an hour)"
 	@echo "make bench-spark  and what Spark takes long for: services, large graphs (half an hour)"
 	@echo "make wheels  build the wheels of a release into dist/, for every Python at hand"
 	@echo "make docs   build the site of docs/ and the reference into site/"

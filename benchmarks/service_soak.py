@@ -287,7 +287,7 @@ def together(size: Size) -> Mapping[str, Reading]:
 BENCHMARK = Benchmark(
     name="service_soak",
     title="The memory of a service in an hour",
-    about="ServiceWorker memory of the processes that last: for ours the program that holds the "
+    about="Resident memory of the processes that last: for ours the program that holds the "
     "service and the two workers (on Spark: also those that Spark has for a sink and a source in "
     "Python, about ten; its JVM is a row), "
     f"for Spark the JVM and its Python. {EPOCHS_PER_S} epochs of {N_RECORDS} records per second, "

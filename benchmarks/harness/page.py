@@ -29,8 +29,8 @@ What is measured, with what it is compared with, and where we lose. Every figure
 comes from the files in [`benchmarks/results/`](../benchmarks/results), which one command writes:
 
 ```console
-$ make bench                      # an hour on two cores
-$ make bench-spark                # and what takes long: services, and large graphs on Spark
+$ make bench                      # an hour on two cores: all but what is measured only by name
+$ make bench-spark                # what takes long on Spark: services, and large graphs
 $ python -m benchmarks --list         # which benchmarks there are
 $ python -m benchmarks triangles      # one of them
 $ python -m benchmarks chain --profile        # where the time goes
@@ -59,11 +59,11 @@ How it is done:
   it has any data, so that only large graphs say what a graph takes.
 - *Floors* do less than we do, and nothing can be below them: a byte that goes to another process
   and back, or a loop in plain Python.
-- There are no figures from other machines. Programs in Rust (timely dataflow's own examples, and
-  others on timely) are run with ours where their sources are, in `../shared/peers` beside the
-  checkout or where `POINTSTAMP_PEERS` says; they are no part of this project, and are built by
-  the first run, which takes minutes more. They and what of
-  ours does the same take turns, three times, on one worker and on two: ours are processes, theirs
+- Each table names its machine; rows of two machines are never compared. Programs in Rust
+  (timely dataflow's own examples, and others on timely) are run with ours where their sources
+  are, in `../shared/peers` beside the checkout or where `POINTSTAMP_PEERS` says; they are no part
+  of this project, and are built by the first run, which takes minutes more. They and what of ours
+  does the same take turns, three times, on one worker and on two: ours are processes, theirs
   processes and, as rows of their own, threads. Rates are of all workers together. What Rust prints
   of the answer is compared with ours, on two workers where both send a record to the same one.
 - *Rows* are Python objects, one for each record; all else is columns.
