@@ -170,7 +170,7 @@ def arrow(flow: Flow) -> str:
         x = (x1 + INNER[0]) // 2 - 2 if flow.how == "enter" else (INNER[2] + x2) // 2 + 3
         parts.append(f'<text class="small" x="{x}" y="{y1 - 7}">{flow.how}</text>')
     if flow.how == "exchange":
-        middle = (x1 + x2) // 2 - 1
+        middle = (x1 + x2) // 2 + 2
         parts.append(f'<text class="small" x="{middle}" y="{y1 - 7}">to workers</text>')
     return "\n".join(parts)
 

@@ -40,6 +40,9 @@ def jupyter_lab(program: str, folder: Path) -> Iterator[str]:
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     described = {"argv": argv, "display_name": "Python 3", "language": "python"}
     (kernel / "kernel.json").write_text(json.dumps(described))
+    asks = folder / "settings" / "@jupyterlab" / "apputils-extension"
+    asks.mkdir(parents=True)
+    (asks / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
     notebooks = folder / "notebooks"
     notebooks.mkdir()
     notebook = json.loads((DOCS / "notebooks" / NOTEBOOK).read_text())
@@ -53,7 +56,13 @@ def jupyter_lab(program: str, folder: Path) -> Iterator[str]:
         f"--ServerApp.port={port}", f"--IdentityProvider.token={token}",
         f"--ServerApp.root_dir={notebooks}",
     ]  # fmt: skip
-    environment = {**os.environ, "JUPYTER_PATH": str(folder), "PYTHONPATH": str(DOCS.parent)}
+    environment = {
+        **os.environ,
+        "JUPYTER_PATH": str(folder),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "PYTHONPATH": str(DOCS.parent),
+    }
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as running:
         try:
             url = f"http://127.0.0.1:{port}"
@@ -98,27 +107,27 @@ def main() -> None:
         profile = Path(temporary, "browser")
         with Browser(profile, 1100, 1000) as browser:
             with jupyter_lab(program, Path(temporary)) as url:
-                browser.resize(1100, 1600)
+                browser.resize(1100, 1300)
                 browser.open(url)
-                browser.wait("window.jupyterapp?.shell?.currentWidget?.context?.isReady")
-                browser.value("void jupyterapp.commands.execute('application:toggle-left-area')")
-                browser.wait("jupyterapp.shell.currentWidget.sessionContext.session?.kernel")
+                browser.wait("!!window.jupyterapp?.shell?.currentWidget?.context?.isReady")
+                browser.value("jupyterapp.shell.collapseLeft()")
+                browser.wait("!!jupyterapp.shell.currentWidget.sessionContext.session?.kernel")
                 browser.value("void jupyterapp.commands.execute('notebook:run-all-cells')")
                 time.sleep(20)
-                browser.picture(folder / "notebook.png")
+                browser.picture(folder / "notebook.png", whole=False)
             with served(site) as url:
-                browser.resize(1100, 800)
+                browser.resize(1400, 900)
                 browser.open(url)
                 browser.wait("document.readyState === 'complete'")
                 time.sleep(2)
-                browser.picture(folder / "site.png")
-                browser.open(f"{url}/loops/")
+                browser.picture(folder / "site.png", whole=False)
+                browser.darken()
+                browser.open(f"{url}/loops.html")
                 browser.wait(
                     "location.pathname.startsWith('/loops') && document.readyState === 'complete'"
                 )
-                browser.darken()
                 time.sleep(2)
-                browser.picture(folder / "site_dark.png")
+                browser.picture(folder / "site_dark.png", whole=False)
 
 
 if __name__ == "__main__":

@@ -148,8 +148,11 @@ class Browser:
             ]  # fmt: skip
             self._call("Input.dispatchTouchEvent", type=kind, touchPoints=at)
 
-    def picture(self, path: Path, *selectors: str) -> None:
-        """Write what is seen as PNG; or only the part with the first elements of some selectors."""
+    def picture(self, path: Path, *selectors: str, whole: bool = True) -> None:
+        """Write the page as PNG, or what is seen of it without scrolling.
+
+        With some selectors it is only the part with the first element of each.
+        """
         shown = {}
         if selectors:
             boxes = [self.value(f"({BOX})({json.dumps(selector)})") for selector in selectors]
@@ -157,7 +160,7 @@ class Browser:
             x, y = min(left), min(top)
             size = {"width": max(right) - x, "height": max(bottom) - y}
             shown["clip"] = {"x": x, "y": y, **size, "scale": 1}
-        answer = self._call("Page.captureScreenshot", captureBeyondViewport=True, **shown)
+        answer = self._call("Page.captureScreenshot", captureBeyondViewport=whole, **shown)
         path.write_bytes(base64.b64decode(answer["data"]))
 
     def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
