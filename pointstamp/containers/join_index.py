@@ -338,6 +338,8 @@ def check_comparable(types: list[Any], others: list[Any]) -> None:
 def _values_of(kind: Any) -> str | None:
     """What the values of a type are, of which hashes and comparisons agree; None: anything."""
     if isinstance(kind, np.dtype):
+        if kind.kind == "M":  # as `hash_times` does
+            return "dates" if np.datetime_data(kind)[0] == "D" else "times without a zone"
         return _OF_DTYPE.get(kind.kind)
     # Here and not above: both are Arrow, which programs without columns do not import.
     import pyarrow.types as of
@@ -361,8 +363,14 @@ def _values_of(kind: Any) -> str | None:
     return "texts" if is_text(kind) or of.is_fixed_size_binary(kind) else None
 
 
-_OF_DTYPE = dict.fromkeys("iuf", "numbers") | {"b": "booleans", "m": "durations", "U": "texts"}
-"""By the kind of a dtype."""
+_OF_DTYPE = {
+    **dict.fromkeys("iuf", "numbers"),
+    "b": "booleans",
+    "m": "durations",
+    "U": "texts",
+    "S": "bytes",
+}
+"""By the kind of a dtype. NumPy takes no bytes for equal to a text, though Arrow does."""
 
 
 def _values(batch: Any, name: str) -> Any:

@@ -314,16 +314,25 @@ def test_a_column_that_is_called_by_a_number_is_not_the_one_at_that_place(retain
 def test_keys_of_which_none_can_be_equal_are_refused(how: Any, first_cause: Any) -> None:
     """And not joined to nothing, or to what has the same bits."""
 
-    def joined(one: pa.Array, other: pa.Array) -> Any:
-        left, right = pa.record_batch({"k": one}), pa.record_batch({"k": other})
+    def joined(one: Any, other: Any) -> Any:
+        make = Arrays if isinstance(one, np.ndarray) else pa.record_batch
+        left, right = make({"k": one}), make({"k": other})
         return collect(
             lambda s: s.batches_to_stream([left]).join(s.batches_to_stream([right]), "k", how=how)
         )
 
     days = pa.array([0, 1], pa.date32())
-    for other in (pa.array(["0"]), pa.array([0, 86_400], pa.timestamp("s")), pa.array([0, 1])):
+    of_numpy = np.array([0, 1], "M8[D]")
+    for one, other in (
+        (days, pa.array(["0"])),
+        (days, pa.array([0, 86_400], pa.timestamp("s"))),
+        (days, pa.array([0, 1])),
+        (of_numpy, of_numpy.astype("M8[us]")),
+        (of_numpy.astype("M8[us]"), np.array([0, 1], "m8[us]")),
+        (np.array([b"a"]), np.array(["a"])),
+    ):
         with pytest.raises(WorkerError, match="keys of a join cannot be compared") as raised:
-            joined(days, other)
+            joined(one, other)
         assert isinstance(first_cause(raised.value), SchemaError)
     # The hashes of -1 and of the other one are equal.
     found = joined(pa.array([-1, 5]), pa.array([2**64 - 1, 5], pa.uint64()))
