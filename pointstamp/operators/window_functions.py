@@ -20,7 +20,7 @@ from pointstamp.containers.event_times import EventTimes, Ints
 from pointstamp.containers.keys import hashable_key
 from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.error_policy import ErrorPolicy
-from pointstamp.errors import ColumnError
+from pointstamp.errors import BuildError, ColumnError
 from pointstamp.operators.window_assigners import Window, WindowResult
 from pointstamp.operators.window_state import Pane
 
@@ -191,6 +191,12 @@ class CountColumns:
     def __init__(self, key: Any, operator: str) -> None:
         self._key = key if key is not None else []
         self._operator = operator
+        names = [] if callable(key) else [key] if isinstance(key, str) else self._key
+        if "count" in names:
+            raise BuildError(
+                f"{operator} calls its answer 'count', as a column of its key is called: rename "
+                "that column first"
+            )
 
     def prepare(self, batch: Any) -> Any:
         """Of a batch."""

@@ -10,7 +10,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.containers import Arrays
-from pointstamp.errors import ColumnError, SchemaError, WorkerError
+from pointstamp.errors import BuildError, ColumnError, SchemaError, WorkerError
 from pointstamp.testing import collect
 
 ZEROS = [0.0, -0.0, 1.0]
@@ -238,3 +238,12 @@ def test_the_largest_values_of_a_dictionary_are_those_of_its_values() -> None:
 def test_no_columns_are_no_key() -> None:
     with pytest.raises(WorkerError, match=r"'Aggregate' cannot be keyed by \[\]"):
         collect(lambda s: s.batches_to_stream([BATCH]).aggregate([("x", "sum")], key=[]))
+
+
+@pytest.mark.parametrize("key", ["count", ["k", "count"]])
+def test_a_key_of_the_name_of_the_answer_is_refused_when_windows_are_built(
+    key: Any, first_cause: Any
+) -> None:
+    with pytest.raises(WorkerError, match="CountWindow calls its answer 'count'") as raised:
+        collect(lambda s: s.batches_to_stream([]).count_window(ps.Tumbling(5), "x", key)[0])
+    assert isinstance(first_cause(raised.value), BuildError)
