@@ -25,6 +25,7 @@ import numpy.typing as npt
 from pointstamp.checkpoint.bins import N_BINS, bins_of, is_for
 from pointstamp.checkpoint.deltas import BinDelta, TableDelta
 from pointstamp.containers import decode, encode, hash_key, hash_keys, kind_of
+from pointstamp.containers.keys import canonical_key
 from pointstamp.containers.kind import Key
 from pointstamp.containers.rows import dump
 from pointstamp.errors import SerializationError
@@ -167,7 +168,8 @@ class KeyedRows(dict[Any, Any]):
         """See `Table`."""
         n_stored = 0
         for batch in batches:
-            keys = [pickle.loads(key) for key in batch.column(0).to_pylist()]
+            # Each NaN that was stored is an object of its own, and operators look for one of all.
+            keys = [canonical_key(pickle.loads(key)) for key in batch.column(0).to_pylist()]
             ours = is_for(self._hashes(keys), index, peers).tolist()
             n_stored += sum(ours)
             for key, value, is_ours in zip(keys, batch.column(1).to_pylist(), ours, strict=True):

@@ -26,9 +26,9 @@ from pointstamp.containers.convert import to_arrow
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key, Kind, check_new, columns_of_right
-from pointstamp.containers.layouts import ArraysLayout, layout_from, layout_of
+from pointstamp.containers.layouts import ArraysLayout, check_alike, layout_from, layout_of
 from pointstamp.containers.rows import dump_records
-from pointstamp.errors import ColumnError, ContainerError
+from pointstamp.errors import ColumnError, ContainerError, KeyHashError, SchemaError
 from pointstamp.kernels.blocks import HEAD, MAX_PARTS, MAX_RECORDS, pack_columns, split_columns
 from pointstamp.kernels.deal import (
     MAX_DEALT,
@@ -193,6 +193,13 @@ def _made_arrays(given: dict[str, Any]) -> int:
         if type(column) is not _ndarray:
             array = of_integers(column) if type(column) is list else None
             if array is None:
+                # The module of those is imported when it is used, hence the first question.
+                if isinstance(column, _ndarray) and isinstance(column, np.ma.MaskedArray):
+                    raise ContainerError(
+                        f"column {name!r} is a masked array, and a column has a value in each "
+                        "record: give what stands for those that are masked, as "
+                        "column.filled(value), or send a record batch of Arrow, which has nulls"
+                    )
                 array = np.asarray(column)
             given[name] = array  # a key that is there, so the loop goes on
         n = n_values(array)
@@ -258,7 +265,13 @@ class ArraysKind(Kind[Arrays]):
         return Arrays({name: column[start:stop] for name, column in batch.items()})
 
     def concat(self, batches: Sequence[Arrays]) -> Arrays:
-        """One batch of several; of small ones a block."""
+        """One batch of several; of small ones a block.
+
+        Raises
+        ------
+        SchemaError
+            If what is put together would not have the values of all.
+        """
         layout = batches[0].layout()
         if layout.is_flat:
             n_records = 0
@@ -268,8 +281,10 @@ class ArraysKind(Kind[Arrays]):
                 is_one = is_one and batch.layout() is layout
             if is_one and n_records * layout.record_bytes <= BLOCK_BYTES:
                 return of_block(layout, pack_columns([b.source() for b in batches], layout.widths))
-        names = batches[0].names
-        return Arrays({name: np.concatenate([b[name] for b in batches]) for name in names})
+        # The columns of one without records may be of any dtype: an empty list has none to go by.
+        full = [batch for batch in batches if batch.n_records] or list(batches)
+        check_alike([batch.layout() for batch in full])
+        return Arrays({name: _one_column([b[name] for b in full], name) for name in full[0].names})
 
     def names(self, batch: Arrays) -> list[str]:
         """The names of the columns."""
@@ -389,7 +404,18 @@ class ArraysKind(Kind[Arrays]):
 
 
 def hash_array(values: Array) -> Hashes:
-    """The stable hash of each item of a NumPy array, of objects and text too, uint64[n]."""
+    """The stable hash of each item of a NumPy array, of objects and text too, uint64[n].
+
+    Raises
+    ------
+    KeyHashError
+        If some have no stable hash, or the array is not one-dimensional.
+    """
+    if values.ndim != 1:
+        raise KeyHashError(
+            "keys of a batch of columns are one value for each record, and these have shape "
+            f"{values.shape}: name several columns for a key of several parts"
+        )
     if values.dtype.kind in "OSU":
         return hash_keys(values.tolist())
     return hash_column(values)
@@ -414,6 +440,26 @@ def _dealt(batch: Arrays, dealing: Dealing) -> list[Arrays]:
     return [
         Arrays({name: parts[part] for name, parts in columns.items()}) for part in range(n_parts)
     ]
+
+
+def _one_column(columns: list[Array], name: str) -> Array:
+    whole: Array = np.concatenate(columns)
+    if whole.dtype.kind in "mM":
+        for column in columns:
+            # NumPy has times that do not fit into a finer unit begin again at the other end.
+            if column.dtype != whole.dtype and not _are_whole(column, whole.dtype):
+                raise SchemaError(
+                    f"batches cannot be put together: the column {name!r} has {column.dtype}, of "
+                    f"which some do not fit into {whole.dtype}; cast them to one unit before they "
+                    "are sent"
+                )
+    return whole
+
+
+def _are_whole(times: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether times are the same in another unit."""
+    again = times.astype(dtype).astype(times.dtype).view(np.int64)
+    return bool(np.array_equal(again, times.view(np.int64)))
 
 
 def _is_objects(column: Array) -> bool:

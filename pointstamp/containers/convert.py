@@ -12,6 +12,7 @@ other as the buffers that they are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import ItemsView, Sequence
 from functools import cache
 from operator import index
@@ -90,7 +91,7 @@ def numbers(column: Any) -> npt.NDArray[Any]:
 
 
 def one_zero(column: Any) -> Any:
-    """An Arrow array of floats with 0.0 for each -0.0; any other array as it is.
+    """An Arrow array of floats with 0.0 for each -0.0, and one NaN; any other array as it is.
 
     Of a dictionary each value is there once, and null is none of them: so that keys that are
     equal are one to Arrow, too.
@@ -109,8 +110,10 @@ def one_zero(column: Any) -> Any:
         return column
     if pa.types.is_float16(column.type):
         return one_zero(column.cast(pa.float32())).cast(pa.float16())
-    # The sum of -0.0 and 0.0 is 0.0, and of others with it themselves.
-    return pc.add(column, pa.scalar(0.0, column.type))
+    # The sum of -0.0 and 0.0 is 0.0, and of others with it themselves. Arrow groups by bits, and
+    # of NaNs there are many: that of x86 by 0.0 / 0.0 has a sign, and Python's has none.
+    summed = pc.add(column, pa.scalar(0.0, column.type))
+    return pc.if_else(pc.is_nan(summed), pa.scalar(math.nan, column.type), summed)
 
 
 def plain_values(values: Any) -> Any:

@@ -30,6 +30,7 @@ MICROSECOND = datetime.timedelta(microseconds=1)
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _EPOCH = _EPOCH_UTC.replace(tzinfo=None)
 _UNITS_US = {"s": 1_000_000, "ms": 1000, "us": 1}
+_PER_US = {"ns": 1000, "ps": 10**6, "fs": 10**9, "as": 10**12}
 _DAY_US = 86_400 * 1_000_000
 
 INTEGER, NAIVE, AWARE, DURATION = "integers", "datetimes", "datetimes with a zone", "timedeltas"
@@ -87,8 +88,10 @@ def _ends(kind: Any) -> tuple[int, int]:
         utc = datetime.UTC
         ends = datetime.datetime.min.replace(tzinfo=utc), datetime.datetime.max.replace(tzinfo=utc)
         return to_number(ends[0]), to_number(ends[1])
-    is_of_ns = "ns" in str(kind)  # of Arrow and of NumPy
-    return (_INT64[0] // 1000 + 1, _INT64[1] // 1000) if is_of_ns else _INT64
+    unit = np.datetime_data(kind)[0] if isinstance(kind, np.dtype) else getattr(kind, "unit", None)
+    if unit not in _PER_US:
+        return _INT64
+    return _INT64[0] // _PER_US[unit] + 1, _INT64[1] // _PER_US[unit]
 
 
 class EventTimes:
@@ -222,10 +225,9 @@ class EventTimes:
                     f"{self._operator} needs an event time for every record; {n_nat} of "
                     f"{len(values)} are not a time: drop those records first"
                 )
-            if self._is_calendar:
-                letter = values.dtype.kind
-                return values.dtype, values.astype(f"{letter}8[us]").view(np.int64)
-            return values.dtype, values.view(np.int64)
+            values = values.astype(values.dtype.newbyteorder("="), copy=False)
+            in_unit = self._array_in_us(values) if self._is_calendar else values
+            return values.dtype, in_unit.view(np.int64)
         if values.dtype.kind not in "iu" or self._is_calendar:
             first = values.ravel()[0].item() if values.size else None
             raise self._no_time(
@@ -260,16 +262,27 @@ class EventTimes:
         values = values.astype(np.int64, copy=False)
         return kind, self._in_us(values, kind) if self._is_calendar else values
 
+    def _array_in_us(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        in_us = values.astype(f"{values.dtype.kind}8[us]", copy=False)
+        is_coarse = np.datetime_data(values.dtype)[0] not in _PER_US
+        # NumPy has times that do not fit begin again at the other end.
+        if is_coarse and (in_us.astype(values.dtype, copy=False) != values).any():
+            raise self._too_far(values.dtype)
+        return in_us
+
     def _in_us(self, values: Ints, kind: Any) -> Ints:
         factor = unit_us(kind)
         if factor is None:
             return values // 1000
         if len(values) and max(-int(values.min()), int(values.max())) > 2**62 // factor:
-            raise DataError(
-                f"{self._operator} counts event times in microseconds, in 63 bits; some of type "
-                f"{kind} do not fit"
-            )
+            raise self._too_far(kind)
         return values * factor
+
+    def _too_far(self, kind: Any) -> DataError:
+        return DataError(
+            f"{self._operator} counts event times in microseconds, in 63 bits; some of type "
+            f"{kind} do not fit"
+        )
 
     def _of_type(self, bounds: Ints) -> Any:
         """Bounds as an Arrow column of the kind of the event times, where that can say them."""
@@ -298,6 +311,8 @@ class EventTimes:
         if not self._is_calendar:
             return bounds.view(kind)
         in_us = bounds.view(f"{kind.kind}8[us]")
+        if np.datetime_data(kind)[0] in ("Y", "M"):
+            return in_us  # they are of no length
         unit: Any = np.ones(1, f"m8{kind.str[3:]}")[0]
         is_coarse = unit > np.timedelta64(self._resolution, "us") or (
             np.timedelta64(self._resolution, "us") % unit != np.timedelta64(0, "us")

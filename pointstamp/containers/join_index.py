@@ -338,6 +338,8 @@ def check_comparable(types: list[Any], others: list[Any]) -> None:
 def _values_of(kind: Any) -> str | None:
     """What the values of a type are, of which hashes and comparisons agree; None: anything."""
     if isinstance(kind, np.dtype):
+        if kind.kind == "M":  # as `hash_times` does
+            return "dates" if np.datetime_data(kind)[0] == "D" else "times without a zone"
         return _OF_DTYPE.get(kind.kind)
     # Here and not above: both are Arrow, which programs without columns do not import.
     import pyarrow.types as of
@@ -361,8 +363,14 @@ def _values_of(kind: Any) -> str | None:
     return "texts" if is_text(kind) or of.is_fixed_size_binary(kind) else None
 
 
-_OF_DTYPE = dict.fromkeys("iuf", "numbers") | {"b": "booleans", "m": "durations", "U": "texts"}
-"""By the kind of a dtype."""
+_OF_DTYPE = {
+    **dict.fromkeys("iuf", "numbers"),
+    "b": "booleans",
+    "m": "durations",
+    "U": "texts",
+    "S": "bytes",
+}
+"""By the kind of a dtype. NumPy takes no bytes for equal to a text, though Arrow does."""
 
 
 def _values(batch: Any, name: str) -> Any:
@@ -388,10 +396,13 @@ def _equal(a: Any, b: Any) -> Mask:
     a, b = (c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in (a, b))
     # Of halves Arrow compares none; as floats they have the same values.
     a, b = (c.cast(pa.float32()) if pa.types.is_float16(c.type) else c for c in (a, b))
-    if pa.types.is_uint64(a.type):
-        a, b = b, a
+    a, b = sorted((a, b), key=_place_in_comparison)
     try:
-        if pa.types.is_signed_integer(a.type) and pa.types.is_uint64(b.type):
+        if pa.types.is_integer(a.type) and pa.types.is_floating(b.type):
+            # Arrow refuses integers that are no floats; those are equal to none.
+            equal = pc.equal(a.cast(b.type, safe=False), b)
+            equal = pc.and_(equal, pc.equal(a, b.cast(a.type, safe=False)))
+        elif pa.types.is_signed_integer(a.type) and pa.types.is_uint64(b.type):
             # Arrow refuses these where one does not fit the other's type.
             equal = pc.equal(a.cast(pa.uint64(), safe=False), b)
             equal = pc.and_(equal, pc.greater_equal(a, pa.scalar(0, a.type)))
@@ -402,3 +413,10 @@ def _equal(a: Any, b: Any) -> Mask:
             f"the keys of a join cannot be compared: {a.type} with {b.type} ({error})"
         ) from error
     return np.asarray(pc.fill_null(equal, False).cast(pa.uint8())).astype(np.bool_)
+
+
+def _place_in_comparison(column: Any) -> int:
+    """Signed integers come before unsigned ones, and integers before floats."""
+    import pyarrow as pa
+
+    return 2 if pa.types.is_floating(column.type) else int(pa.types.is_uint64(column.type))

@@ -260,6 +260,8 @@ def _hash_alike(kind: type, keys: Sequence[Any]) -> Hashes | None:
     if kind is float:
         return hash_words(float_words(np.array(keys, np.float64)))
     if issubclass(kind, np.generic) and keys[0].dtype.kind in "iubfmM":
+        if keys[0].dtype.kind in "mM" and len({key.dtype for key in keys}) > 1:
+            return None  # an array has one unit, and days hash as days
         return _hash_numpy_alike(np.array(keys))
     if not is_plain():
         return None

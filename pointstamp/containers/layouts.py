@@ -9,6 +9,7 @@ Knows nothing of batches.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from pointstamp.containers.array_fields import are_of
 from pointstamp.containers.keys import column_names
+from pointstamp.errors import SchemaError
 from pointstamp.kernels.blocks import HEAD, MAX_COLUMNS, OTHER, REAL, SIGNED, UNSIGNED
 
 Array = npt.NDArray[Any]
@@ -105,6 +107,46 @@ class ArraysLayout:
             named = tuple(map(_without_objects, self.schema))
             self._header = pickle.dumps(named, protocol=5)
         return self._header
+
+
+def check_alike(layouts: Sequence[ArraysLayout]) -> None:
+    """Refuse batches that cannot be put together without a loss.
+
+    Widths of one kind may differ, and texts may be of any form.
+
+    Raises
+    ------
+    SchemaError
+        If some have other columns, or columns of other kinds of values.
+
+    >>> check_alike([layout_of({"a": np.arange(3)}), layout_of({"a": np.arange(3, dtype="i2")})])
+    """
+    first = layouts[0]
+    for other in layouts[1:]:
+        if other is not first and not _are_alike(first, other):
+            schemas = [dict(layout.schema) for layout in (first, other)]
+            raise SchemaError(
+                f"batches cannot be put together: {schemas[0]} and {schemas[1]}; cast them to one "
+                "schema before they are sent"
+            )
+
+
+def _are_alike(one: ArraysLayout, other: ArraysLayout) -> bool:
+    theirs = dict(other.schema)
+    return set(one.names) == set(theirs) and all(
+        _keep_values(dtype, theirs[name]) for name, dtype in one.schema
+    )
+
+
+def _keep_values(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
+    """Whether what NumPy promotes both to has the values of both.
+
+    To integers with a sign and without one, for one, it gives floats, and to numbers and texts
+    texts. Python objects say all but times in nanoseconds, which would be integers, and structs.
+    """
+    kinds = {one.kind, other.kind}
+    are_objects = "O" in kinds and kinds.isdisjoint("mMV")
+    return len(kinds) == 1 or kinds == {"U", "T"} or are_objects
 
 
 _layouts: dict[Any, ArraysLayout] = {}

@@ -415,13 +415,16 @@ class DecimalType(WordType):
         """The value times 10^scale."""
         if isinstance(value, bool) or not isinstance(value, (decimal.Decimal, int)):
             raise self.refuse(value)
+        given = decimal.Decimal(value)
+        if not given.is_finite():
+            raise DataError(f"{value} is not finite, and {self.name} has no such value")
         try:
-            exact = _EXACTLY.scaleb(decimal.Decimal(value), self.scale)
+            exact = _EXACTLY.scaleb(given, self.scale)
         except decimal.DecimalException:
-            raise DataError(f"{value} is not finite, or has more digits than {self.name}") from None
-        if not exact.is_finite() or exact != exact.to_integral_value():
+            raise DataError(f"{value} has more digits than {self.name}") from None
+        if exact != exact.to_integral_value():
             raise DataError(f"{value} has more than the {self.scale} places of {self.name}")
-        if abs(exact) >= 10**self.precision:
+        if exact.copy_abs() >= 10**self.precision:  # `abs` rounds
             raise DataError(f"{value} has more digits than {self.name}")
         return int(exact)
 

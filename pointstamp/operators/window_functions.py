@@ -17,10 +17,10 @@ import numpy as np
 from pointstamp.containers import kind_of
 from pointstamp.containers.batch_join import How, joined
 from pointstamp.containers.event_times import EventTimes, Ints
-from pointstamp.containers.keys import hashable_key
+from pointstamp.containers.keys import canonical_key, hashable_key
 from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.error_policy import ErrorPolicy
-from pointstamp.errors import ColumnError
+from pointstamp.errors import BuildError, ColumnError
 from pointstamp.operators.window_assigners import Window, WindowResult
 from pointstamp.operators.window_state import Pane
 
@@ -142,12 +142,16 @@ class AggregatedRows:
         """Pairs of key and value."""
         of, kind = self._of, kind_of(batch)
         if self._key is None:
-            return self.combine([(None, of(record)) for record in kind.records(batch)])
+            return self._added((None, of(record)) for record in kind.records(batch))
         keyed = kind.keyed(batch, self._key, "a window")
-        return self.combine([(key, of(record)) for key, record in keyed])
+        return self._added((key, of(record)) for key, record in keyed)
 
     def combine(self, stored: Any) -> Any:
         """One pair for each key."""
+        # What was restored has NaNs of its own.
+        return self._added((canonical_key(key), value) for key, value in stored)
+
+    def _added(self, stored: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         values: dict[Any, Any] = {}
         add = self._add
         for key, value in stored:
@@ -191,6 +195,12 @@ class CountColumns:
     def __init__(self, key: Any, operator: str) -> None:
         self._key = key if key is not None else []
         self._operator = operator
+        names = [] if callable(key) else [key] if isinstance(key, str) else self._key
+        if "count" in names:
+            raise BuildError(
+                f"{operator} calls its answer 'count', as a column of its key is called: rename "
+                "that column first"
+            )
 
     def prepare(self, batch: Any) -> Any:
         """Of a batch."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.event_times import Ints, group_numbers, key_at
+from pointstamp.containers.keys import canonical_key
 from pointstamp.containers.registry import n_records
 from pointstamp.operators.window_assigners import Sessions, Sliding, span_number
 
@@ -219,7 +220,8 @@ class OpenSessions:
     def restore(self, tag: tuple[int, int, int, Any], part: Any) -> None:
         """See `OpenWindows`."""
         side, start, end, key = tag
-        self._put(key, start, end, side, part)
+        # A NaN that was stored is another object than those that come.
+        self._put(canonical_key(key), start, end, side, part)
 
     def _put(self, key: Any, start: int, end: int, side: int, part: Any) -> None:
         """Make one session of a stretch of records and those that it touches."""

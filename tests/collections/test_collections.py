@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import math
 from decimal import Decimal
 from typing import Any
@@ -178,6 +179,7 @@ GOOD: dict[str, Any] = {
         ("timestamp", dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "should have no zone"),
         ("decimal(4,1)", Decimal("1.25"), "more than the 1 places"),
         ("decimal(4,1)", Decimal(1_000), "more digits"),
+        ("decimal(4,1)", Decimal("NaN"), "is not finite"),
         ("long", None, "not nullable"),
     ],
 )
@@ -188,6 +190,15 @@ def test_a_row_that_does_not_fit_is_refused_and_none_is_added(
     with pytest.raises(DataError, match="row 1 for the input 't'.*" + said):
         view.insert("t", [(1, GOOD[kind]), (2, value)])
     assert view.advance() == []
+
+
+def test_decimals_are_what_they_are_in_any_context_of_a_thread() -> None:
+    view = ps.View(lambda scope, t: t, t="a decimal(18,2)")
+    rows = [(Decimal("-9999999999999999.99"),), (Decimal("9999999999999999.99"),)]
+    with decimal.localcontext() as context:
+        context.prec = 3
+        view.insert("t", rows)
+    assert view.advance() == [(row, 1) for row in rows]
 
 
 def test_rows_of_another_form_are_refused() -> None:

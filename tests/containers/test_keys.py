@@ -123,6 +123,7 @@ def test_hashing_many_is_hashing_each(many):
         st.builds(Point, st.integers(-9, 9), st.integers(-9, 9)),
         st.integers(-9, 9).map(np.int32),
         st.datetimes().map(lambda moment: np.datetime64(moment, "us")),
+        st.sampled_from(["D", "s", "us", "ns"]).map(lambda unit: np.datetime64("2020-01-01", unit)),
         st.just(()),
     ],
     ids=repr,

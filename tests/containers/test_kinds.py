@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pointstamp.containers import Arrays, hash_keys, kind_of
-from pointstamp.errors import ColumnError, ContainerError, KeyHashError
+from pointstamp.errors import ColumnError, ContainerError, KeyHashError, SchemaError
 
 records = st.lists(
     st.tuples(st.integers(-5, 5), st.text("abc", max_size=3), st.floats(-2, 2)), max_size=40
@@ -147,6 +148,12 @@ def test_a_function_that_gives_too_few_keys_is_refused():
             kind_of(batch).hashes(batch, lambda batch: batch["number"][:2])
 
 
+def test_a_function_that_gives_tuples_is_refused_for_arrays():
+    for batch in (Arrays(a=[1, 2], b=["a", "b"]), Arrays(a=[1, 2], b=[3, 4])):
+        with pytest.raises(KeyHashError, match=r"shape \(2, 2\): name several columns"):
+            kind_of(batch).exchange(batch, list, 2)
+
+
 def test_a_column_that_is_not_there_is_refused_with_those_that_are():
     for batch in (as_arrays([]), as_columns([])):
         for key in ("weight", ["number", "weight"]):
@@ -196,11 +203,61 @@ def test_decoded_columns_are_views_of_the_bytes_where_these_are_many():
         assert any(np.shares_memory(column, np.frombuffer(b, np.uint8)) for b in buffers)
 
 
+TEXTS = [np.array(["a"], dtype) for dtype in ("U", object, np.dtypes.StringDType())]
+DAY = np.array([100 * 365], "M8[D]")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([1], np.array([2**63 + 1], np.uint64)),
+        ([2**53 + 1], [0.5]),
+        ([1], ["a"]),
+        (["a"], [b"a"]),
+        (np.array([1], "M8[ns]"), np.array([None])),
+        (np.array(["3000-01-01"], "M8[s]"), DAY.astype("M8[ns]")),
+    ],
+)
+def test_arrays_are_not_put_together_at_a_loss(one, other):
+    pair = [Arrays(k=one), Arrays(k=other)]
+    for batches in (pair, pair[::-1]):
+        with pytest.raises(SchemaError, match=r"cannot be put together.* cast them to one"):
+            kind_of(pair[0]).concat(batches)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([1], np.array([2], np.int8)),
+        (np.array([0.5], np.float32), [0.25]),
+        ([1], [None]),
+        ([], [1]),
+        (DAY.astype("M8[s]"), DAY.astype("M8[us]")),
+        *itertools.combinations(TEXTS, 2),
+    ],
+)
+def test_arrays_of_other_widths_are_put_together(one, other):
+    batches = [Arrays(k=one), Arrays(k=other)]
+    whole = kind_of(batches[0]).concat(batches)
+    assert list(whole) == [(x,) for column in (one, other) for x in column]
+    assert len(one) or whole["k"].dtype == np.int64
+
+
+def test_arrays_of_other_columns_are_not_put_together():
+    kind, batch = kind_of(Arrays()), Arrays(a=[1], b=[2])
+    assert list(kind.concat([batch, Arrays(b=[4], a=[3])])) == [(1, 2), (3, 4)]
+    for more in (Arrays(a=[1]), Arrays(a=[1], b=[2], c=[3])):
+        with pytest.raises(SchemaError, match=r"'b': dtype\('int64'\)\} and \{'a'"):
+            kind.concat([batch, more])
+
+
 def test_arrays_refuse_columns_that_do_not_fit():
     with pytest.raises(ContainerError, match="'a': 2, 'b': 3"):
         Arrays(a=[1, 2], b=[1, 2, 3])
     with pytest.raises(ContainerError, match=r"shape \(2, 2\)"):
         Arrays(a=np.zeros((2, 2)))
+    with pytest.raises(ContainerError, match=r"'b' is a masked array.*filled"):
+        Arrays(a=[1], b=np.ma.array([1], mask=[True]))
     with pytest.raises(ColumnError, match=r"'c'.*\['a'\]"):
         Arrays(a=[1])["c"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.checkpoint.keyed_state import KeyedRows
 from pointstamp.containers import Arrays
 from pointstamp.containers.keys import canonical_key, has_nan, hash_key
+from pointstamp.operators.window_functions import AggregatedRows, Collect
+from pointstamp.operators.window_state import open_windows
 
 NAN = math.nan
 
@@ -112,3 +116,33 @@ def test_a_nan_joins_nothing_in_rows_as_in_columns(retain: bool) -> None:
         return left.join(right, retain=retain)
 
     assert ps.testing.collect(build, 1) == [(0, (2.0, 2))]
+
+
+def test_a_nan_that_was_stored_is_found_again() -> None:
+    counts = AggregatedRows(lambda record: record, lambda record: 1, add)
+    assert counts.combine(copied([(NAN, 1), ((NAN, 1), 1)]) + counts.prepare([NAN, (NAN, 1)])) == [
+        (pytest.approx(NAN, nan_ok=True), 2),
+        ((pytest.approx(NAN, nan_ok=True), 1), 2),
+    ]
+    table = KeyedRows()
+    deltas = []
+    for n in (1, 2):
+        table[canonical_key(NAN)] = n
+        deltas += [change.batch for change in table.take_delta().changes.values()]
+        table.begin_anew()
+    again = KeyedRows()
+    again.load(deltas, 0, 1)
+    assert len(again) == 1
+    assert again[canonical_key(copied(NAN))] == 2
+
+
+@over
+def test_a_session_of_a_nan_goes_on_after_a_restart(make: Any) -> None:
+    batch = copied([NAN]) if make is of_rows else Arrays(k=[NAN])
+    keys = [(lambda record: record) if make is of_rows else "k"]
+    sessions, again = (open_windows(ps.Sessions(10), keys, Collect(keys[0])) for _ in range(2))
+    sessions.add(0, batch, np.array([0]))
+    for tag, part in copied(list(sessions.stored())):
+        again.restore(tag, part)
+    again.add(0, batch, np.array([5]))
+    assert [(pane.start, pane.end) for pane in again.pop()] == [(0, 15)]

@@ -273,6 +273,31 @@ def test_keys_of_different_types_meet_when_they_are_equal() -> None:
         assert collect(build) == [(0, (1,)), (0, (3,))]
 
 
+LARGE = [
+    (pa.array([10**17, 2**53 + 1]), pa.array([1e17, 2.0**53]), [10**17]),
+    (pa.array([2**63 - 1, -(2**63), None]), pa.array([2.0**63, -(2.0**63), None]), [-(2**63)]),
+    (pa.array([2**64 - 1, 2**63], pa.uint64()), pa.array([2.0**64, 2.0**63]), [2**63]),
+    (
+        pa.array([2**24 + 1, 2**24 + 2], pa.int32()),
+        pa.array(np.array([2**24, 2**24 + 2, np.nan], np.float32)),
+        [2**24 + 2],
+    ),
+]
+
+
+@pytest.mark.parametrize(("integers", "floats", "expected"), LARGE)
+def test_large_integers_meet_the_floats_that_they_equal(
+    integers: Any, floats: Any, expected: list[int]
+) -> None:
+    left, right = pa.record_batch({"k": integers}), pa.record_batch({"k": floats})
+
+    def build(scope: Any, one: Any, other: Any) -> Any:
+        return scope.batches_to_stream([one]).join(scope.batches_to_stream([other]), "k")
+
+    assert collect(lambda s: build(s, left, right)) == [(0, (k,)) for k in expected]
+    assert collect(lambda s: build(s, right, left)) == [(0, (float(k),)) for k in expected]
+
+
 @pytest.mark.parametrize("retain", [False, True])
 def test_a_column_that_is_called_by_a_number_is_not_the_one_at_that_place(retain: bool) -> None:
     left = pa.record_batch({"1": [100, 200], "0": [1, 2]})
@@ -289,16 +314,25 @@ def test_a_column_that_is_called_by_a_number_is_not_the_one_at_that_place(retain
 def test_keys_of_which_none_can_be_equal_are_refused(how: Any, first_cause: Any) -> None:
     """And not joined to nothing, or to what has the same bits."""
 
-    def joined(one: pa.Array, other: pa.Array) -> Any:
-        left, right = pa.record_batch({"k": one}), pa.record_batch({"k": other})
+    def joined(one: Any, other: Any) -> Any:
+        make = Arrays if isinstance(one, np.ndarray) else pa.record_batch
+        left, right = make({"k": one}), make({"k": other})
         return collect(
             lambda s: s.batches_to_stream([left]).join(s.batches_to_stream([right]), "k", how=how)
         )
 
     days = pa.array([0, 1], pa.date32())
-    for other in (pa.array(["0"]), pa.array([0, 86_400], pa.timestamp("s")), pa.array([0, 1])):
+    of_numpy = np.array([0, 1], "M8[D]")
+    for one, other in (
+        (days, pa.array(["0"])),
+        (days, pa.array([0, 86_400], pa.timestamp("s"))),
+        (days, pa.array([0, 1])),
+        (of_numpy, of_numpy.astype("M8[us]")),
+        (of_numpy.astype("M8[us]"), np.array([0, 1], "m8[us]")),
+        (np.array([b"a"]), np.array(["a"])),
+    ):
         with pytest.raises(WorkerError, match="keys of a join cannot be compared") as raised:
-            joined(days, other)
+            joined(one, other)
         assert isinstance(first_cause(raised.value), SchemaError)
     # The hashes of -1 and of the other one are equal.
     found = joined(pa.array([-1, 5]), pa.array([2**64 - 1, 5], pa.uint64()))

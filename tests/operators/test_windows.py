@@ -426,6 +426,10 @@ AT_THE_ENDS = [
     (ps.Sliding(2 * DAY, DAY), [FIRST], None),
     (ps.Tumbling(DAY), [datetime.timedelta.max], "63 bits"),
     (ps.Tumbling(DAY), pa.record_batch({"t": pa.array([2**63 - 1], pa.timestamp("ns"))}), None),
+    (ps.Tumbling(DAY), Arrays(t=np.array([2**62], "M8[s]")), "63 bits"),
+    (ps.Tumbling(DAY), Arrays(t=np.array([-(2**45)], "m8[s]")), "63 bits"),
+    (ps.Tumbling(DAY), Arrays(t=np.array([2**63 - 1], "M8[ns]")), None),
+    (ps.Tumbling(DAY), Arrays(t=np.array([2**63 - 1], "M8[ps]")), None),
 ]
 
 
@@ -444,6 +448,40 @@ def test_a_time_whose_windows_have_no_bounds_is_refused(
     cause = first_cause(raised.value)
     assert isinstance(cause, DataError)
     assert (words or "no times any more") in str(cause)
+
+
+@pytest.mark.parametrize("size", [86_400, DAY])
+@pytest.mark.parametrize("dtype", [">M8[s]", ">m8[s]"])
+def test_numpy_times_may_have_either_order_of_bytes(size: Any, dtype: str) -> None:
+    times = np.array([1_577_836_800, 1_577_836_801], dtype)
+    found: list[Any] = []
+
+    def build(scope: Any) -> Any:
+        done, _ = scope.batches_to_stream([Arrays(t=times)]).window(ps.Tumbling(size), "t")
+        return done.inspect_batch(lambda time, batch: found.append(batch))
+
+    collect(build)
+    (batch,) = found
+    assert np.array_equal(batch["t"], times)
+    assert batch["window_start"].astype(np.int64).tolist() == [1_577_836_800] * 2
+    assert batch["window_end"].astype(np.int64).tolist() == [1_577_923_200] * 2
+
+
+def test_months_and_years_are_event_times() -> None:
+    for unit, day in (("M", datetime.datetime(1970, 4, 1)), ("Y", datetime.datetime(1973, 1, 1))):
+        batch = Arrays(t=np.array([3], f"M8[{unit}]"))
+
+        def build(scope: Any, batch: Any = batch) -> Any:
+            return scope.batches_to_stream([batch]).window(ps.Tumbling(DAY), "t")[0]
+
+        assert collect(build) == [(0, (day.date(), day, day + DAY))]
+
+
+def test_a_zone_is_no_unit() -> None:
+    zone = pa.timestamp("us", "Africa/Kinshasa")
+    batch = pa.record_batch({"t": pa.array([2**55], pa.int64()).view(zone)})
+    found = collect(lambda s: s.batches_to_stream([batch]).window(ps.Tumbling(DAY), "t")[0])
+    assert [record[0].year for _, record in found] == [3111]
 
 
 def test_a_session_ends_where_the_next_record_is_further_away_than_int64_holds() -> None:

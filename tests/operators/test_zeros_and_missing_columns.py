@@ -1,4 +1,4 @@
-"""Keys that differ by container or by the number of workers: both zeros, and columns not there."""
+"""Keys that differ by container or by the number of workers: zeros, NaNs, and columns not there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.containers import Arrays
-from pointstamp.errors import ColumnError, SchemaError, WorkerError
+from pointstamp.errors import BuildError, ColumnError, SchemaError, WorkerError
 from pointstamp.testing import collect
 
 ZEROS = [0.0, -0.0, 1.0]
@@ -59,6 +59,29 @@ def test_both_zeros_are_one_key_of_columns_as_of_rows(batch: Any, workers: int) 
     assert "-" not in str(found)
     assert collect(folded, workers=workers) == [(0, (0.0, 2)), (0, (1.0, 1))]
     assert sorted(r[:2] for _, r in collect(sessions, workers=workers)) == [(0.0, 2), (1.0, 1)]
+
+
+NANS = np.array([np.nan, -np.nan, 1.0])
+BY_NAN: dict[str, Any] = {
+    "aggregate": (lambda s: s.aggregate([("x", "sum")], key="k"), 3),
+    "reduce": (lambda s: s.reduce("sum", key="k"), 3),
+    "top_k": (lambda s: s.top_k(1, by="x", key="k"), 2),
+    "aggregate apart": (
+        lambda s: s.aggregate(lambda key, part, n: n + len(part), key="k", default=0),
+        2,
+    ),
+    "count_window": (lambda s: s.count_window(ps.Tumbling(9), "x", "k")[0], 2),
+    "sessions": (lambda s: s.count_window(ps.Sessions(9), "x", "k")[0], 2),
+}
+
+
+@pytest.mark.parametrize("name", BY_NAN)
+def test_a_nan_of_either_sign_is_one_key_of_columns(name: str) -> None:
+    make, expected = BY_NAN[name]
+    columns = pa.array(NANS), pa.array(NANS, pa.float16()), pa.array(NANS).dictionary_encode()
+    for batch in [pa.record_batch({"k": k, "x": [1, 2, 4]}) for k in columns]:
+        found = collect(lambda scope, batch=batch: make(scope.batches_to_stream([batch])))
+        assert [record[1] for _, record in found if np.isnan(record[0])] == [expected], batch.schema
 
 
 BATCH = pa.RecordBatch.from_pydict({"k": [1], "x": [2]})
@@ -215,3 +238,12 @@ def test_the_largest_values_of_a_dictionary_are_those_of_its_values() -> None:
 def test_no_columns_are_no_key() -> None:
     with pytest.raises(WorkerError, match=r"'Aggregate' cannot be keyed by \[\]"):
         collect(lambda s: s.batches_to_stream([BATCH]).aggregate([("x", "sum")], key=[]))
+
+
+@pytest.mark.parametrize("key", ["count", ["k", "count"]])
+def test_a_key_of_the_name_of_the_answer_is_refused_when_windows_are_built(
+    key: Any, first_cause: Any
+) -> None:
+    with pytest.raises(WorkerError, match="CountWindow calls its answer 'count'") as raised:
+        collect(lambda s: s.batches_to_stream([]).count_window(ps.Tumbling(5), "x", key)[0])
+    assert isinstance(first_cause(raised.value), BuildError)
