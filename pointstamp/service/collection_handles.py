@@ -7,6 +7,7 @@ whatever other programs send meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import uuid
@@ -24,12 +25,13 @@ from pointstamp.collections.upserts import EventForm
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.text_sweep import SWEEPS
 from pointstamp.containers.updates import Updates
-from pointstamp.errors import DataError, EpochError, InputError, StoppedError
+from pointstamp.errors import DataError, EpochError, InputError, PointstampError, StoppedError
 from pointstamp.runtime.run_options import memory_bytes
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
 from pointstamp.service.clocks import ClockFeed, ClockTicker
 from pointstamp.service.conversions import ShareOfWorker, check_staged, epoch_of
+from pointstamp.service.protocol import StagingHandle
 from pointstamp.service.staging_room import StagingRoom
 from pointstamp.service.upsert_feed import UpsertFeed
 
@@ -245,14 +247,21 @@ class CollectionFeeds:
         epoch, self._next_epoch = self._next_epoch, None
         if epoch is None and pending.held:
             epoch = self._at()
-        handles = [
-            service.stage_at(number, input, epoch, share)
-            for input, batches in pending.held.items()
-            for number in range(service.workers)
-            if epoch is not None
-            and (share := ShareOfWorker(batches, number, service.workers, epoch))
-        ]
-        committed = service.ask(protocol.CommitEpoch(name, tuple(handles)))
+        handles: list[StagingHandle] = []
+        try:
+            handles.extend(
+                service.stage_at(number, input, epoch, share)
+                for input, batches in pending.held.items()
+                for number in range(service.workers)
+                if epoch is not None
+                and (share := ShareOfWorker(batches, number, service.workers, epoch))
+            )
+            committed = service.ask(protocol.CommitEpoch(name, tuple(handles)))
+        except PointstampError:
+            # It is staged anew by the next call. If it was decided after all, this drops nothing.
+            with contextlib.suppress(PointstampError):
+                service.ask(protocol.Abort(tuple(handles)))
+            raise
         if committed is not None:
             self._next_epoch = committed + 1
         return committed
