@@ -519,8 +519,8 @@ class ServiceInput:
             if until is None and (position := self.time) is not None:
                 # Which the log does not keep.
                 service.ask(protocol.Commit(self.name, position, close=True))
-        if until is None:
-            service._supervisor.reached.closed.add(self.name)
+        if until is None and (is_mine or self.time is None):
+            service.note_closed([self.name])
         return is_mine
 
     def _is_logged(self, request: protocol.Commit) -> bool:
@@ -544,7 +544,7 @@ class ServiceInput:
                 f"to {until}"
             )
         sent, epoch = self._sent, self._sent[0].epoch if self._sent else now
-        is_mine = self.commit(epoch, sent, until)
+        is_mine = all(one.epoch == epoch for one in sent) and self.commit(epoch, sent, until)
         self._sent = []  # not before: to try again after an error takes all of it
         self._sent_bytes = 0
         if is_mine:
