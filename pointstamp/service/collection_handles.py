@@ -144,6 +144,7 @@ class CollectionFeeds:
         """By input, a sequence of batches."""
         self._held_bytes = 0
         self._pending: _PendingCommit | None = None
+        self._is_closed = False
         """What is being committed; if that fails, what the next call commits first."""
         self._next_epoch: int | None = None
         """Where the collections are, as far as is known here."""
@@ -152,10 +153,10 @@ class CollectionFeeds:
 
     def hold(self, name: str, batch: pa.RecordBatch) -> None:
         """Have a batch go with the next epoch."""
-        if self.service.is_over:
-            raise StoppedError(f"the service has stopped: input {name!r} takes nothing more")
         with self._lock:
             if name not in self._held:
+            if self._is_closed or self.service.is_over:
+                raise StoppedError(f"the service has stopped: input {name!r} takes nothing more")
                 self._held[name] = [] if self._memory is None else self._memory.list()
             held = self._held[name]
             for start in range(0, batch.num_rows, PREFERRED_RECORDS):
@@ -218,15 +219,17 @@ class CollectionFeeds:
                 return
             if self._pending is not None:
                 self._commit(self._pending)
-            if self._held:
-                self._commit(self._taken())
+            last = self._taken(is_last=True)
+            if last.held:
+                self._commit(last)
             self.service.ask(protocol.CommitEpoch(uuid.uuid4().hex, close=True))
             self.service.note_closed(self.by_name)
 
-    def _taken(self) -> _PendingCommit:
-        """What is held, to be committed."""
+    def _taken(self, *, is_last: bool = False) -> _PendingCommit:
+        """What is held, to be committed; nothing more is, behind the last."""
         with self._lock:
             held, self._held = self._held, {}
+            self._is_closed |= is_last
             self._held_bytes = 0
         return _PendingCommit(uuid.uuid4().hex, held)
 
