@@ -31,6 +31,7 @@ from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
 from pointstamp.service.clocks import ClockFeed, ClockTicker
 from pointstamp.service.conversions import ShareOfWorker, check_staged, epoch_of
+from pointstamp.service.fetched_output import FetchedOutput
 from pointstamp.service.protocol import StagingHandle
 from pointstamp.service.staging_room import StagingRoom
 from pointstamp.service.upsert_feed import UpsertFeed
@@ -143,8 +144,8 @@ class CollectionFeeds:
         self._held: dict[str, Any] = {}
         """By input, a sequence of batches."""
         self._held_bytes = 0
-        self._pending: _PendingCommit | None = None
         self._is_closed = False
+        self._pending: _PendingCommit | None = None
         """What is being committed; if that fails, what the next call commits first."""
         self._next_epoch: int | None = None
         """Where the collections are, as far as is known here."""
@@ -154,9 +155,9 @@ class CollectionFeeds:
     def hold(self, name: str, batch: pa.RecordBatch) -> None:
         """Have a batch go with the next epoch."""
         with self._lock:
-            if name not in self._held:
             if self._is_closed or self.service.is_over:
                 raise StoppedError(f"the service has stopped: input {name!r} takes nothing more")
+            if name not in self._held:
                 self._held[name] = [] if self._memory is None else self._memory.list()
             held = self._held[name]
             for start in range(0, batch.num_rows, PREFERRED_RECORDS):
@@ -228,8 +229,8 @@ class CollectionFeeds:
     def _taken(self, *, is_last: bool = False) -> _PendingCommit:
         """What is held, to be committed; nothing more is, behind the last."""
         with self._lock:
-            held, self._held = self._held, {}
             self._is_closed |= is_last
+            held, self._held = self._held, {}
             self._held_bytes = 0
         return _PendingCommit(uuid.uuid4().hex, held)
 
@@ -304,11 +305,8 @@ class CollectionOutput:
         self.name = name
         self.schema = schema
         """Of its records."""
-        self._fetched: list[tuple[int, pa.RecordBatch]] | None = None
-        """What the workers had when the service was stopped: records as of what was discarded,
-        and the changes since."""
-        self._discarded = -1
-        """Up to which epoch, then."""
+        self._fetched: FetchedOutput | None = None
+        """Once the service is stopped: records as of what was discarded, and the changes since."""
 
     @property
     def probe(self) -> ServiceProbe:
@@ -399,42 +397,36 @@ class CollectionOutput:
         if self._fetched is None:
             self._service.discard_of(self.name, upto)
         else:
-            self._discarded = max(self._discarded, upto)
+            self._fetched.discard(upto)
 
     def fetch(self) -> None:
         """Read what the workers have, so that it can be read when they have ended."""
         service = self._service
-        self._discarded = service.discarded_of(self.name)
         request = protocol.ReadEpochs(self.name, None, None, TIMEOUT_S, "all")
-        self._fetched = service.read_all(request)
+        pairs = service.read_all(request)
+        self._fetched = FetchedOutput(self.name, pairs, service.discarded_of(self.name))
 
     def _last(self) -> int:
         """The last epoch that is complete, of those that there are."""
         if self._fetched is None:
             return self._service.last_complete(self.name)
-        return max((epoch for epoch, _ in self._fetched), default=-1)
+        return max((epoch for epoch, _ in self._fetched.pairs), default=-1)
 
     def _read(
         self, upto: int, after: int | None, timeout_s: float | None
     ) -> list[tuple[int, pa.RecordBatch]]:
         if self._fetched is None:
             return self._service.read_of(self.name, upto, after, timeout_s)
-        if after is not None and after < self._discarded:
-            raise EpochError(
-                f"output {self.name!r} cannot be read from epoch {after + 1}: what came up to "
-                f"epoch {self._discarded} is discarded"
-            )
-        first = self._discarded if after is None else after
-        return [(epoch, batch) for epoch, batch in self._fetched if first < epoch <= upto]
+        return self._fetched.read(upto, after)
 
     def _as_of(self, epoch: int, timeout_s: float | None) -> list[tuple[int, pa.RecordBatch]]:
         if self._fetched is not None:
-            if epoch < self._discarded:
+            if epoch < self._fetched.discarded:
                 raise EpochError(
                     f"output {self.name!r} has no snapshot as of epoch {epoch}: what came up to "
-                    f"epoch {self._discarded} is added up"
+                    f"epoch {self._fetched.discarded} is added up"
                 )
-            return [(at, batch) for at, batch in self._fetched if at <= epoch]
+            return [(at, batch) for at, batch in self._fetched.pairs if at <= epoch]
         self.probe.wait(epoch, timeout_s)
         request = protocol.ReadEpochs(self.name, None, epoch, TIMEOUT_S, "snapshot")
         return self._service.read_all(request)
