@@ -6,7 +6,7 @@ page is wanted: so it is imported by no other program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -56,20 +56,11 @@ def dashboard_options(dashboard: Any) -> Dashboard | None:
     )
 
 
-def open_dashboard(
-    options: Dashboard | None, otherwise: Callable[[], object] = lambda: None
-) -> Any:
-    """The page's server, to be closed; None if none is wanted.
-
-    If it cannot be served, `otherwise` is called before that is raised.
-    """
+def open_dashboard(options: Dashboard | None) -> Any:
+    """The page's server, to be closed; None if none is wanted."""
     if options is None:
         return None
-    try:
-        return import_module("pointstamp.observability.dashboard").open_page(options)
-    except BaseException:
-        otherwise()
-        raise
+    return import_module("pointstamp.observability.dashboard").open_page(options)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ whatever other programs send meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import uuid
@@ -24,12 +25,14 @@ from pointstamp.collections.upserts import EventForm
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.text_sweep import SWEEPS
 from pointstamp.containers.updates import Updates
-from pointstamp.errors import DataError, EpochError, InputError, StoppedError
+from pointstamp.errors import DataError, EpochError, InputError, PointstampError, StoppedError
 from pointstamp.runtime.run_options import memory_bytes
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
 from pointstamp.service.clocks import ClockFeed, ClockTicker
 from pointstamp.service.conversions import ShareOfWorker, check_staged, epoch_of
+from pointstamp.service.fetched_output import FetchedOutput
+from pointstamp.service.protocol import StagingHandle
 from pointstamp.service.staging_room import StagingRoom
 from pointstamp.service.upsert_feed import UpsertFeed
 
@@ -141,6 +144,7 @@ class CollectionFeeds:
         self._held: dict[str, Any] = {}
         """By input, a sequence of batches."""
         self._held_bytes = 0
+        self._is_closed = False
         self._pending: _PendingCommit | None = None
         """What is being committed; if that fails, what the next call commits first."""
         self._next_epoch: int | None = None
@@ -150,9 +154,9 @@ class CollectionFeeds:
 
     def hold(self, name: str, batch: pa.RecordBatch) -> None:
         """Have a batch go with the next epoch."""
-        if self.service.is_over:
-            raise StoppedError(f"the service has stopped: input {name!r} takes nothing more")
         with self._lock:
+            if self._is_closed or self.service.is_over:
+                raise StoppedError(f"the service has stopped: input {name!r} takes nothing more")
             if name not in self._held:
                 self._held[name] = [] if self._memory is None else self._memory.list()
             held = self._held[name]
@@ -216,14 +220,16 @@ class CollectionFeeds:
                 return
             if self._pending is not None:
                 self._commit(self._pending)
-            if self._held:
-                self._commit(self._taken())
+            last = self._taken(is_last=True)
+            if last.held:
+                self._commit(last)
             self.service.ask(protocol.CommitEpoch(uuid.uuid4().hex, close=True))
             self.service.note_closed(self.by_name)
 
-    def _taken(self) -> _PendingCommit:
-        """What is held, to be committed."""
+    def _taken(self, *, is_last: bool = False) -> _PendingCommit:
+        """What is held, to be committed; nothing more is, behind the last."""
         with self._lock:
+            self._is_closed |= is_last
             held, self._held = self._held, {}
             self._held_bytes = 0
         return _PendingCommit(uuid.uuid4().hex, held)
@@ -245,14 +251,21 @@ class CollectionFeeds:
         epoch, self._next_epoch = self._next_epoch, None
         if epoch is None and pending.held:
             epoch = self._at()
-        handles = [
-            service.stage_at(number, input, epoch, share)
-            for input, batches in pending.held.items()
-            for number in range(service.workers)
-            if epoch is not None
-            and (share := ShareOfWorker(batches, number, service.workers, epoch))
-        ]
-        committed = service.ask(protocol.CommitEpoch(name, tuple(handles)))
+        handles: list[StagingHandle] = []
+        try:
+            handles.extend(
+                service.stage_at(number, input, epoch, share)
+                for input, batches in pending.held.items()
+                for number in range(service.workers)
+                if epoch is not None
+                and (share := ShareOfWorker(batches, number, service.workers, epoch))
+            )
+            committed = service.ask(protocol.CommitEpoch(name, tuple(handles)))
+        except PointstampError:
+            # It is staged anew by the next call. If it was decided after all, this drops nothing.
+            with contextlib.suppress(PointstampError):
+                service.ask(protocol.Abort(tuple(handles)))
+            raise
         if committed is not None:
             self._next_epoch = committed + 1
         return committed
@@ -292,11 +305,8 @@ class CollectionOutput:
         self.name = name
         self.schema = schema
         """Of its records."""
-        self._fetched: list[tuple[int, pa.RecordBatch]] | None = None
-        """What the workers had when the service was stopped: records as of what was discarded,
-        and the changes since."""
-        self._discarded = -1
-        """Up to which epoch, then."""
+        self._fetched: FetchedOutput | None = None
+        """Once the service is stopped: records as of what was discarded, and the changes since."""
 
     @property
     def probe(self) -> ServiceProbe:
@@ -387,42 +397,36 @@ class CollectionOutput:
         if self._fetched is None:
             self._service.discard_of(self.name, upto)
         else:
-            self._discarded = max(self._discarded, upto)
+            self._fetched.discard(upto)
 
     def fetch(self) -> None:
         """Read what the workers have, so that it can be read when they have ended."""
         service = self._service
-        self._discarded = service.discarded_of(self.name)
         request = protocol.ReadEpochs(self.name, None, None, TIMEOUT_S, "all")
-        self._fetched = service.read_all(request)
+        pairs = service.read_all(request)
+        self._fetched = FetchedOutput(self.name, pairs, service.discarded_of(self.name))
 
     def _last(self) -> int:
         """The last epoch that is complete, of those that there are."""
         if self._fetched is None:
             return self._service.last_complete(self.name)
-        return max((epoch for epoch, _ in self._fetched), default=-1)
+        return max((epoch for epoch, _ in self._fetched.pairs), default=-1)
 
     def _read(
         self, upto: int, after: int | None, timeout_s: float | None
     ) -> list[tuple[int, pa.RecordBatch]]:
         if self._fetched is None:
             return self._service.read_of(self.name, upto, after, timeout_s)
-        if after is not None and after < self._discarded:
-            raise EpochError(
-                f"output {self.name!r} cannot be read from epoch {after + 1}: what came up to "
-                f"epoch {self._discarded} is discarded"
-            )
-        first = self._discarded if after is None else after
-        return [(epoch, batch) for epoch, batch in self._fetched if first < epoch <= upto]
+        return self._fetched.read(upto, after)
 
     def _as_of(self, epoch: int, timeout_s: float | None) -> list[tuple[int, pa.RecordBatch]]:
         if self._fetched is not None:
-            if epoch < self._discarded:
+            if epoch < self._fetched.discarded:
                 raise EpochError(
                     f"output {self.name!r} has no snapshot as of epoch {epoch}: what came up to "
-                    f"epoch {self._discarded} is added up"
+                    f"epoch {self._fetched.discarded} is added up"
                 )
-            return [(at, batch) for at, batch in self._fetched if at <= epoch]
+            return [(at, batch) for at, batch in self._fetched.pairs if at <= epoch]
         self.probe.wait(epoch, timeout_s)
         request = protocol.ReadEpochs(self.name, None, epoch, TIMEOUT_S, "snapshot")
         return self._service.read_all(request)

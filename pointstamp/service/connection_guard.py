@@ -89,10 +89,11 @@ class ConnectionGuard:
 
     def look(self) -> int:
         """Shut down what has to go; how many connections there were."""
+        known = set(self._authenticated)  # before the list, which may lack one that comes now
         found = self._connections()
         now = time.monotonic()
         self._since = {peer: self._since.get(peer, now) for peer in found}
-        self._authenticated &= set(found)
+        self._authenticated -= known - set(found)
         strangers = sorted(set(found) - self._authenticated, key=self._since.__getitem__)
         n_excess = len(found) - self._most
         for number, peer in enumerate(strangers):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -163,14 +164,12 @@ def serve(
         config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
         return WorkerPool(spec, workers, config, flight and flight.at_ports_of(former))
 
-    supervisor = Supervisor(make_pool, None if place is None else restart)
-    endpoint.start(supervisor)
+    with contextlib.ExitStack() as on_error:
+        on_error.callback(endpoint.close)
+        supervisor = Supervisor(make_pool, None if place is None else restart)
+        on_error.callback(supervisor.abort)
+        endpoint.start(supervisor)
+        server = open_dashboard(page)
+        on_error.pop_all()
     token = None if flight is None else token_of(flight.secret)
-    return Service(
-        spec,
-        supervisor,
-        token=token,
-        checkpoint=place,
-        page=open_dashboard(page, supervisor.abort),
-        metrics=endpoint,
-    )
+    return Service(spec, supervisor, token=token, checkpoint=place, page=server, metrics=endpoint)

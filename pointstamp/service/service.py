@@ -41,6 +41,7 @@ from pointstamp.service.collection_handles import (
     NewUpserts,
 )
 from pointstamp.service.conversions import check_staged, distributed, epoch_of, to_batches
+from pointstamp.service.fetched_output import FetchedOutput
 from pointstamp.service.in_notebook import shown_in_cell
 from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
 from pointstamp.service.service_metrics import ServiceMetrics
@@ -519,8 +520,8 @@ class ServiceInput:
             if until is None and (position := self.time) is not None:
                 # Which the log does not keep.
                 service.ask(protocol.Commit(self.name, position, close=True))
-        if until is None:
-            service._supervisor.reached.closed.add(self.name)
+        if until is None and (is_mine or self.time is None):
+            service.note_closed([self.name])
         return is_mine
 
     def _is_logged(self, request: protocol.Commit) -> bool:
@@ -544,7 +545,7 @@ class ServiceInput:
                 f"to {until}"
             )
         sent, epoch = self._sent, self._sent[0].epoch if self._sent else now
-        is_mine = self.commit(epoch, sent, until)
+        is_mine = all(one.epoch == epoch for one in sent) and self.commit(epoch, sent, until)
         self._sent = []  # not before: to try again after an error takes all of it
         self._sent_bytes = 0
         if is_mine:
@@ -567,8 +568,8 @@ class ServiceOutput:
     def __init__(self, service: Service, name: str) -> None:
         self._service = service
         self.name = name
-        self._fetched: list[tuple[int, pa.RecordBatch]] | None = None
-        """What the workers had when the service was stopped."""
+        self._fetched: FetchedOutput | None = None
+        """Once the service is stopped."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -623,22 +624,19 @@ class ServiceOutput:
                 # Another thread may have stopped the service meanwhile, and fetched it all.
                 if self._fetched is None:
                     raise
-        first = -1 if after is None else after
-        return [
-            (epoch, batch)
-            for epoch, batch in self._fetched
-            if first < epoch and (upto is None or epoch <= upto)
-        ]
+        return self._fetched.read(upto, after)
 
     def fetch(self) -> None:
         """Read what the workers have, so that it can be read when they have ended."""
-        self._fetched = self.read()
+        pairs = self.read()
+        self._fetched = FetchedOutput(self.name, pairs, self._service.discarded_of(self.name))
 
     def discard(self, upto: int) -> None:
         """Have the workers let go of the epochs up to this one, which is complete."""
         upto = epoch_of(upto)
         if self._fetched is not None:
-            self._fetched = [pair for pair in self._fetched if pair[0] > upto]
+            self._fetched.discard(upto)
+            self._fetched.pairs = self._fetched.read(None, None)
         else:
             self._service.discard_of(self.name, upto)
 

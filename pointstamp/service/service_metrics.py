@@ -52,13 +52,9 @@ class ServiceMetrics:
         return replace(spec, run_options={**spec.run_options, "log": self._observed.log})
 
     def start(self, supervisor: Supervisor) -> None:
-        """Start the workers; closes the endpoint if they do not start."""
+        """Start the workers, whose state is shown from here on."""
         self._supervisor = supervisor
-        try:
-            supervisor.start()
-        except BaseException:
-            self.close()
-            raise
+        supervisor.start()
 
     @property
     def url(self) -> str | None:

@@ -181,7 +181,7 @@ class SnapshotCoordinator:
         """Plan the snapshot after the last, of an epoch that no input is past."""
         with self._leader.deciding:
             positions = self._open_positions()
-            if positions:
+            if positions and not self._leader.is_finishing:
                 self._aim_at(max(*positions, self.last + 1) - 1 + self._every)
                 with contextlib.suppress(StoppedError):  # there is none to come, then
                     self._ask_in_time(max(positions))

@@ -72,11 +72,13 @@ class Reached:
             position = leader.ask(protocol.GetPosition(input))
             if position is not None:
                 leader.ask(protocol.Commit(input, position, close=True))
-        for output, frontier in self.frontiers.items():
-            while not leader.ask(protocol.AwaitEpoch(frontier - 1, output, TICK_S)):
-                pass
+        # As far as the inputs let it be: one that another client has closed is open again.
+        last = max(self.frontiers.values(), default=0) - 1
+        while not leader.ask(protocol.AwaitCompletion(last, TICK_S)):
+            pass
+        status = leader.ask(protocol.GetStatus())
         for output, upto in self.discarded.items():
-            leader.ask(protocol.Discard(output, upto))
+            leader.ask(protocol.Discard(output, min(upto, status.last_complete(output))))
 
 
 class Restarting(ServiceError):
@@ -216,6 +218,7 @@ class Supervisor:
         """Start the workers until they are there; False if they are not to be."""
         assert self._policy is not None
         error, former, pool = first, self._pool.workers, self._pool
+        _end(pool)
         while self._is_allowed():
             delay_s = self._policy.delay_s if len(self._restarts) > 1 else 0.0
             LOGGER.warning(
@@ -228,16 +231,19 @@ class Supervisor:
                 error,
             )
             self.n_restarts += 1
-            pool.abort()
-            pool.join(END_S)
             if self._is_ending.wait(delay_s):
                 return False
             try:
-                self._starting = pool = self._make_pool(former)
+                pool = self._make_pool(former)
+                with self._changed:
+                    self._starting = pool
+                if self._is_ending.is_set():  # too early for `abort` to have found this one
+                    return False
                 pool.start()
                 self.reached.restore(pool.workers[0])
                 self.announce(pool.workers)
             except Exception as failure:  # noqa: BLE001  (it is tried again, or said)
+                _end(pool)
                 if self._is_ending.is_set():
                     return False
                 error = failure
@@ -270,3 +276,8 @@ class Supervisor:
             return False
         self._restarts.append(now)
         return True
+
+
+def _end(pool: WorkerPool) -> None:
+    pool.abort()
+    pool.join(END_S)

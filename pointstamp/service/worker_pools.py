@@ -174,7 +174,8 @@ class WorkerPool:
         # The thread that runs them waits only a moment for those at work when others fail.
         found = [ready.reached_at for ready in self._ready.values()]
         threads = [worker.thread for worker in found if isinstance(worker, ServiceWorker)]
-        for thread in (self._thread, *threads):
+        started = [thread for thread in (self._thread, *threads) if thread.ident is not None]
+        for thread in started:
             thread.join(max(0.0, until - time.monotonic()))
             if thread.is_alive():
                 return False

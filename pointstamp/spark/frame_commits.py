@@ -15,6 +15,7 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
@@ -25,6 +26,7 @@ import pyarrow as pa
 from pointstamp.errors import (
     DataError,
     EpochError,
+    PointstampError,
     ServiceError,
     StoppedError,
     TruncatedCheckpointError,
@@ -138,10 +140,11 @@ class FrameCommits:
             handles = self._staged(frame, form, where, epoch)
             try:
                 committed = service.ask(protocol.CommitEpoch(commit, tuple(handles), batch))
-            except TruncatedCheckpointError:
-                # Other feeds went on meanwhile, so far that what is staged has been pruned.
-                service.ask(protocol.Abort(tuple(handles)))
-                if not left:
+            except PointstampError as error:
+                with contextlib.suppress(PointstampError):
+                    service.ask(protocol.Abort(tuple(handles)))
+                # Other feeds may have gone on, so far that what is staged has been pruned.
+                if not left or not isinstance(error, TruncatedCheckpointError):
                     raise
             else:
                 break

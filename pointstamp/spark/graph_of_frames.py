@@ -129,14 +129,12 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         """Each edge with both its vertices: structs `src`, `edge` and `dst`."""
         from pyspark.sql.functions import col, struct
 
-        def whole(name: str) -> DataFrame:
-            frame = self._vertices
-            return frame.select(struct(*map(frame.__getitem__, frame.columns)).alias(name))
+        def whole(frame: DataFrame, name: str) -> DataFrame:
+            return frame.select(struct(*map(column_of, frame.columns)).alias(name))
 
-        edges = self._edges
-        records = edges.select(struct(*map(edges.__getitem__, edges.columns)).alias("edge"))
-        found = records.join(whole(SOURCE), col("edge.src") == col("src.id"))
-        found = found.join(whole(TARGET), col("edge.dst") == col("dst.id"))
+        vertices, edges = self._vertices, whole(self._edges, "edge")
+        found = edges.join(whole(vertices, SOURCE), col("edge.src") == col("src.id"))
+        found = found.join(whole(vertices, TARGET), col("edge.dst") == col("dst.id"))
         return found.select(SOURCE, "edge", TARGET)
 
     @property
@@ -181,8 +179,8 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     def reverse(self) -> SparkGraph:
         """The graph with each edge the other way round."""
         turned = {SOURCE: TARGET, TARGET: SOURCE}
-        columns = [f"`{turned.get(c, c)}` as `{c}`" for c in self._edges.columns]
-        return self._with(self._vertices, self._edges.selectExpr(*columns))
+        columns = [column_of(turned.get(c, c)).alias(c) for c in self._edges.columns]
+        return self._with(self._vertices, self._edges.select(*columns))
 
     def aggregate_messages(
         self,
@@ -295,7 +293,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         for end in (SOURCE, TARGET):
             ids = vertices.selectExpr(f"{ID} as {end}").distinct()
             edges = edges.join(ids, end, "left_semi")
-        return edges.select(self._edges.columns)
+        return edges.select(*map(column_of, self._edges.columns))
 
     def _with(self, vertices: DataFrame, edges: DataFrame) -> SparkGraph:
         return SparkGraph(vertices, edges, workers=self._workers)

@@ -8,6 +8,7 @@ come by the endpoints. The job holds its slots until the service ends.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -179,10 +180,15 @@ def serve(
         config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
         return SparkWorkerPool(spark, spec, workers, config, flight.at_ports_of(former), asked_at)
 
-    supervisor = Supervisor(make_pool, None if place is None else restart)
-    registration = Registration(spark, supervisor, spec, name, flight)
-    endpoint.start(supervisor)
-    registration.announce(supervisor.workers)
+    with contextlib.ExitStack() as on_error:
+        on_error.callback(endpoint.close)
+        supervisor = Supervisor(make_pool, None if place is None else restart)
+        on_error.callback(supervisor.abort)
+        registration = Registration(spark, supervisor, spec, name, flight)
+        endpoint.start(supervisor)
+        registration.announce(supervisor.workers)
+        server = open_dashboard(page)
+        on_error.pop_all()
     LOGGER.info(
         "service %r is there for format('pointstamp'), on %d tasks",
         name,
@@ -196,7 +202,7 @@ def serve(
         name=name,
         token=token_of(flight.secret),
         checkpoint=place,
-        page=open_dashboard(page, supervisor.abort),
+        page=server,
         stager=registration.stage,
         before_end=side.stop_queries,
         new_feed=partial(SparkFeed, side),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
+import threading
 import time
 from http.client import HTTPException
 from pathlib import Path
@@ -14,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.errors import CommunicationError, UsageError
 from tests.metrics.scraping import PATIENCE_S, await_ready, await_sums, get, say, scrape
 
 N_EPOCHS, N_EACH = 4, 50
@@ -119,6 +122,16 @@ def test_a_service_that_has_failed_is_not_healthy() -> None:
         service.abort()
     with pytest.raises(OSError, match="refused"):
         get(f"{url}/health")
+
+
+def test_a_service_that_does_not_start_serves_no_metrics() -> None:
+    options: Any = {"inputs": {"numbers": SCHEMA}, "outputs": {"result": SCHEMA}, "metrics": 0}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        page = ps.Dashboard(port=taken.getsockname()[1])
+        for wrong in ({"snapshot_every": 5}, {"dashboard": page}):
+            with pytest.raises((UsageError, CommunicationError)):
+                ps.serve(pairs, threads=True, **options, **wrong)
+            assert not [t for t in threading.enumerate() if t.name == "pointstamp-metrics"]
 
 
 def test_an_abandoned_service_serves_no_metrics() -> None:

@@ -270,6 +270,10 @@ def test_what_was_forgotten_before_a_snapshot_stays_forgotten(tmp_path):
         feed(service, 6)
     with serve(tmp_path, 3, every=4) as service:
         assert counted(service, 5) == [pair for pair in expected(6) if pair[0] > 1]
+        (leader, *_) = workers_of(service)
+        leader.finish()
+        leader.coordinator.snapshots.plan_next()  # as when the last is there just then
+        assert service.snapshot()["asked"] is None
 
 
 def test_snapshots_go_on_when_an_input_is_closed_or_behind(tmp_path):

@@ -160,6 +160,23 @@ def test_a_commit_that_is_repeated_is_the_epoch_that_it_was() -> None:
         assert found == [0, 1, 0, 2, 1]
 
 
+def test_what_comes_while_a_service_stops_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve_report(1) as service:
+        wait, n_waits = service.wait, 0
+
+        def insert_first(*args: Any) -> bool:
+            nonlocal n_waits
+            n_waits += 1
+            with pytest.raises(StoppedError, match="collections of the service are closed"):
+                service.advance()
+            with pytest.raises(StoppedError, match="input 'shops' takes nothing more"):
+                service.input("shops").insert([(1, "Rome")])
+            return wait(*args)
+
+        monkeypatch.setattr(service, "wait", insert_first)
+    assert n_waits == 1
+
+
 def test_a_service_of_streams_has_no_epochs_of_collections() -> None:
     word = {"w": pa.string()}
     with (

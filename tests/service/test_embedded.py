@@ -320,6 +320,12 @@ def test_what_is_forgotten_cannot_be_read_and_the_rest_can():
             counted(service, after=0, upto=3)
         with pytest.raises(EpochError, match="epoch 7 of output 'counts' is not complete"):
             service.output("counts").discard(7)
+    # Nor when it has stopped.
+    assert counted(service, upto=3) == [(2, "a", 3), (3, "a", 4)]
+    service.output("counts").discard(2)
+    with pytest.raises(EpochError, match="from epoch 2: what came up to epoch 2 is discarded"):
+        counted(service, after=1, upto=3)
+    assert counted(service, after=2, upto=3) == counted(service) == [(3, "a", 4)]
 
 
 def test_what_does_not_fit_is_refused_and_the_service_goes_on():

@@ -18,7 +18,10 @@ from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import StoppedError, UsageError, WorkerError
 from pointstamp.service.coordinator import Coordinator
 from pointstamp.service.flight_server import _is_free
-from pointstamp.service.protocol import AwaitEpoch
+from pointstamp.service.protocol import AwaitEpoch, GetPosition
+from pointstamp.service.supervisor import Supervisor
+from pointstamp.service.worker_pools import Termination
+from tests.service.direct import workers_of
 from tests.slowness import slowdown
 
 WORD = {"word": pa.string()}
@@ -247,6 +250,64 @@ def test_an_abort_ends_a_service_that_is_starting_again(tmp_path):
     waiting.join(60)
     assert refused == ["the service was aborted"]
     assert time.monotonic() - began < 10 * slowdown()  # of the minute that it would wait
+
+
+def test_an_input_that_another_client_has_closed_is_open_again(tmp_path):
+    """That it was closed is not kept, so what was complete by that is not waited for."""
+    number = {"n": pa.int64()}
+    with ps.serve(
+        lambda scope, n: n,
+        threads=True,
+        inputs={"n": number},
+        outputs={"n": number},
+        checkpoint=tmp_path,
+        restart=QUICK,
+    ) as service:
+        (leader,) = workers_of(service)
+        assert leader.commit("n", 0, [], None)
+        service.output("n").probe.wait(100)
+        service.output("n").discard(50)
+        leader.worker.fail(RuntimeError("lost"))
+        until = time.monotonic() + 60
+        while service.ask(GetPosition("n"), until=until) is None:  # it is not lost yet
+            assert time.monotonic() < until
+
+
+class Pool:
+    """Workers that are lost as soon as they are asked; what became of them."""
+
+    def __init__(self):
+        self.termination, self.workers, self.called = Termination(), [self], []
+
+    def start(self):
+        self.called.append("start")
+
+    def ask(self, request):
+        raise StoppedError("lost")
+
+    def abort(self):
+        self.called.append("abort")
+
+    def join(self, timeout_s):
+        return True
+
+
+@pytest.mark.parametrize("is_aborted", [False, True])
+def test_workers_of_the_last_restart_are_ended_and_none_begin_after_an_abort(is_aborted):
+    pools = []
+
+    def make_pool(former):
+        if pools and is_aborted:
+            supervisor.abort()  # before it knows of this pool
+        pools.append(Pool())
+        return pools[-1]
+
+    supervisor = Supervisor(make_pool, ps.RestartPolicy(attempts=1))
+    supervisor.start()
+    pools[0].termination.end(WorkerError("lost"))
+    supervisor._thread.join(60)
+    assert supervisor.join(0)
+    assert pools[1].called == ([] if is_aborted else ["start", "abort"])
 
 
 @pytest.mark.parametrize(

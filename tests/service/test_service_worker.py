@@ -199,9 +199,23 @@ def test_an_input_that_another_client_drives_as_well_goes_on_from_there():
             EpochError, match="committed by another client meanwhile; what was sent"
         ):
             n.advance_to(7)
+        n.send([{"n": 2}])
         assert other.commit("n", 6, [], 7)
-        n._commit(6, None)
+        n.send([{"n": 3}])  # at another epoch than what was sent before
+        with pytest.raises(
+            EpochError, match=r"epoch 6 .* what was sent here, 2 records, is not in"
+        ):
+            n.advance_to(8)
+        n.send([{"n": 4}])
+        assert other.commit("n", 7, [], 8)
+        with pytest.raises(
+            EpochError, match=r"epoch 7 .* what was sent here, 1 records, is not in"
+        ):
+            n.close()
+        assert service._supervisor.reached.closed == set()  # so that no restart closes it
+        n._commit(7, None)
         assert n.time is None
+        assert service._supervisor.reached.closed == {"n"}
 
 
 def test_sending_and_advancing_are_three_requests(monkeypatch):

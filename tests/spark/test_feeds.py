@@ -14,7 +14,8 @@ from pyspark.errors import StreamingQueryException
 
 import pointstamp as ps
 import pointstamp.spark
-from pointstamp.errors import SchemaError, StoppedError, UsageError
+from pointstamp.errors import CheckpointError, SchemaError, StoppedError, UsageError
+from pointstamp.service.protocol import AwaitStaged, CommitEpoch
 from pointstamp.spark.frame_commits import FrameCommits
 from tests.spark.test_collection_service import report
 
@@ -126,7 +127,7 @@ def test_program_two_as_far_as_what_goes_in(spark: Any, files: Any, tmp_path: Pa
 
 
 def test_a_batch_that_is_repeated_changes_nothing_in_this_life_and_in_the_next(
-    spark: Any, files: Any, tmp_path: Path
+    spark: Any, files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes = files("t", "a long, n int")
     options = {"collections": {"t": "a long"}, "checkpoint": tmp_path / "service"}
@@ -145,6 +146,18 @@ def test_a_batch_that_is_repeated_changes_nothing_in_this_life_and_in_the_next(
     changes.put((1, 2), (2, 1), (3, 0))
     changes.put((1, -1))
     first = pointstamp.spark.serve(build, spark, 1, **options)
+    ask = first.ask
+
+    def fail(request: Any, *args: Any) -> Any:
+        if isinstance(request, CommitEpoch):
+            raise CheckpointError("the disk is full")
+        return ask(request, *args)
+
+    monkeypatch.setattr(first, "ask", fail)
+    with pytest.raises(CheckpointError, match="the disk is full"):
+        load(first)
+    monkeypatch.undo()
+    assert first.ask(AwaitStaged("t", 1, 60.0)) == 0  # what was staged for it is dropped
     assert (load(first), load(first)) == (0, 0)
     follow(first)
     forget_commit(tmp_path, "t", 1)

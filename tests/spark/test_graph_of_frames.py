@@ -222,6 +222,16 @@ def test_ids_may_be_integers_dates_and_structs(spark):
         assert found[third] == third
 
 
+def test_attributes_may_have_any_name(spark):
+    vertices = spark.createDataFrame([(1, 5), (2, 6)], "id long, `a.b` long")
+    edges = spark.createDataFrame([(1, 2, 7, 8)], "src long, dst long, `c.d` long, `e``f` long")
+    graph = pointstamp.spark.graph(vertices, edges, workers=1)
+    (found,) = map(plain, graph.as_undirected().filter_vertices("id > 0").triplets.collect()[:1])
+    assert {"a.b", "c.d", "e`f"} <= {name for part in found.values() for name in part}
+    assert [tuple(row) for row in graph.reverse().edges.collect()] == [(2, 1, 7, 8)]
+    assert graph.filter_vertices("id < 2").edges.columns == edges.columns
+
+
 def test_a_graph_without_edges_has_vertices(spark):
     vertices = spark.createDataFrame([("a",), ("b",)], "id string")
     edges = spark.createDataFrame([], "src string, dst string, amount long")
