@@ -33,14 +33,14 @@ from tests.simulation.random_dataflows import (
     run_plan,
 )
 
-N_CASES = 400
+N_CASES = 300
 N_OF_SOURCES = 50
 AT_A_TIME = 25
 N_PLANS = 500
 N_SOAK = int(os.environ.get("POINTSTAMP_SOAK", "10000"))
 
 HEAVY = {124, 134, 224, 248}
-"""Four of 400 cases that take a third of the time of all: the soak has them."""
+"""Four of 300 cases that take a third of the time of all: the soak has them."""
 
 
 def check(seed):
