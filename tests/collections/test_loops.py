@@ -18,7 +18,7 @@ from tests.collections.loops import LoopProgram, loop_programs
 from tests.conftest import examples
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(210))
 @given(loop_programs())
 def test_a_view_of_a_loop_is_what_recomputing_gives(program: LoopProgram) -> None:
     check_view(program)

@@ -71,7 +71,7 @@ def test_most_of_what_is_drawn_has_instructions() -> None:
     assert deep.bind(schema).instructions is None
 
 
-@settings(max_examples=examples(600))
+@settings(max_examples=examples(420))
 @given(expressions(), st.lists(rows, min_size=1, max_size=5))
 def test_an_expression_is_what_plain_python_says(both: Both, records: list[dict[str, Any]]) -> None:
     check(both, records)

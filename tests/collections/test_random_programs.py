@@ -36,13 +36,13 @@ def _look_at_merges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # With those of several workers, below, there are a thousand.
-@settings(max_examples=examples(700))
+@settings(max_examples=examples(480))
 @given(programs())
 def test_a_view_is_what_recomputing_gives(program: Program) -> None:
     check_view(program)
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(210))
 @given(
     programs(),
     st.sampled_from([1, 2, 4]),

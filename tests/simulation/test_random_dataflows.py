@@ -33,11 +33,14 @@ from tests.simulation.random_dataflows import (
     run_plan,
 )
 
-N_CASES = 400
+N_CASES = 300
 N_OF_SOURCES = 50
 AT_A_TIME = 25
 N_PLANS = 500
 N_SOAK = int(os.environ.get("POINTSTAMP_SOAK", "10000"))
+
+HEAVY = {124, 134, 224, 248}
+"""Four of 300 cases that take a third of the time of all: the soak has them."""
 
 
 def check(seed):
@@ -47,7 +50,8 @@ def check(seed):
 
 @pytest.mark.parametrize("first", shared_out(N_OF_SOURCES, range(0, N_CASES, AT_A_TIME)))
 def test_random_dataflows_are_safe_live_and_right(first):
-    n_records = sum(sum(check(seed).values()) for seed in range(first, first + AT_A_TIME))
+    seeds = [seed for seed in range(first, first + AT_A_TIME) if seed not in HEAVY]
+    n_records = sum(sum(check(seed).values()) for seed in seeds)
     assert n_records > 100  # else these dataflows do nothing
 
 
@@ -150,3 +154,9 @@ def _kinds(scope, depth):
 def test_many_random_dataflows(first):
     for seed in range(first, first + 100):
         check(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", sorted(HEAVY))
+def test_heavy_random_dataflows(seed):
+    check(seed)
