@@ -383,9 +383,11 @@ def notebook(page: str) -> Iterator[str]:
     with Server(("127.0.0.1", 0), Page) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"http://localhost:{server.server_address[1]}/"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://localhost:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def await_(condition: Callable[[], Any], browser: Browser) -> None:
@@ -416,7 +418,8 @@ def test_the_page_may_be_in_a_cell_of_a_notebook(tmp_path: Path, browser: Browse
         frame = '<iframe src="%s" width="1200" height="900"></iframe>'
         with notebook(frame % server.url) as url:
             browser.open(url)
-            await_(lambda: asked, browser)  # by the last of what it is made of
+            # By the last of what it is made of, and by the two that it asks for as Arrow.
+            await_(lambda: len(asked) == 3, browser)
             assert browser.errors == []
         with notebook(frame % bare) as url:
             asked.clear()
