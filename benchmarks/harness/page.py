@@ -10,6 +10,7 @@ from benchmarks.harness import results as kept
 from benchmarks.harness.case import OURS, RUST, At, Benchmark, Quantity
 from benchmarks.harness.find import find, names
 from benchmarks.harness.plots import draw
+from benchmarks.harness.pooled import DIFFER
 from benchmarks.harness.results import Results, Row
 from benchmarks.harness.text import said, table, where
 
@@ -135,8 +136,9 @@ def _targets(benchmark: Benchmark, results: Results) -> list[list[str]]:
     rows = []
     for target in benchmark.targets:
         of_mode = _by_mode(results, target.at)
-        best = of_mode.get("compiled") or of_mode.get("interpreted")
-        if best is None:
+        differ = _differ(results, target.at)
+        best = None if differ else of_mode.get("compiled") or of_mode.get("interpreted")
+        if best is None and not differ:
             continue
         quantity = benchmark.quantity
         others = [
@@ -152,7 +154,7 @@ def _targets(benchmark: Benchmark, results: Results) -> list[list[str]]:
                 *(_value(of_mode.get(mode), quantity) for mode in ("compiled", "interpreted")),
                 f"{said(target.value)} {quantity.unit}",
                 said(target.stretch) if target.stretch is not None else "",
-                kept.verdict(best, target, quantity),
+                kept.verdict(best, target, quantity) if best else "the runs differ",
                 f"{leader.who} {said(leader.value(quantity))}" if leader else "",
                 _in_rust(results, target.at, quantity),
             ]
@@ -266,6 +268,12 @@ def _memories(benchmark: Benchmark, results: Results) -> list[list[str]]:
 def _by_mode(results: Results, at: At) -> dict[str, Row]:
     rows = [row for row in results.rows if row.is_ours and row.at == at and row.seconds]
     return {row.mode or "": row for row in rows}
+
+
+def _differ(results: Results, at: At) -> bool:
+    """Whether two runs of what is compiled, of which one would do, did not agree."""
+    rows = (row for row in results.rows if row.is_ours and row.mode == "compiled" and row.at == at)
+    return any(row.missing == DIFFER for row in rows)
 
 
 def _is_peer(row: Row, benchmark: Benchmark) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Quantity, Ratio, Reading, Target
 from benchmarks.harness.page import page
+from benchmarks.harness.pooled import DIFFER
 from benchmarks.harness.results import Results, Row
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -91,6 +92,15 @@ def test_a_row_has_median_spread_ratio_and_memory() -> None:
     assert (
         "| **Pointstamp** | scale 18, 1 worker | compiled | 3 | 2 to 4 | 3 | 2 | 1,020 | 4 |"
     ) in [line.replace("1,024", "1,020") for line in lines()]
+
+
+def test_a_target_of_which_two_runs_differ_is_neither_met_nor_missed() -> None:
+    rows = [replace(RESULTS.rows[0], seconds=[], missing=DIFFER), *RESULTS.rows[1:]]
+    found = lines(results=replace(RESULTS, rows=rows))
+    assert (
+        "| [some](#some) | scale 18, 1 worker |  | 9 | 5 s | 1 "
+        "| the runs differ | Baseline 1.5 | Rust timely 2; Rust timely, columnar 6 |"
+    ) in found
 
 
 def test_where_we_lose_floors_are_not_counted() -> None:
