@@ -393,7 +393,7 @@ def _best_modes(results: Results) -> list[Row]:
     """Our rows, those of interpreted runs only where there is no compiled one."""
     found: dict[tuple[str, str], Row] = {}
     for row in results.rows:
-        if row.is_ours and row.seconds:
+        if row.is_ours and row.seconds and not _differ(results, row.at):
             key = (row.who, where(row.at))
             if key not in found or row.mode == "compiled":
                 found[key] = row

@@ -44,6 +44,16 @@ class Collected:
             for point in metric.data.data_points
         ]
 
+    def names(self) -> set[str]:
+        """Of the metrics that are there now."""
+        data = self.reader.get_metrics_data()
+        return {
+            metric.name
+            for resource in ([] if data is None else data.resource_metrics)
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+        }
+
     def sum(self, name: str, **attributes: str) -> float:
         found = [
             point.value
