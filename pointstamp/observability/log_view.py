@@ -19,7 +19,13 @@ import numpy as np
 from pointstamp.observability.event_types import CROSSINGS
 from pointstamp.observability.page_view import across_borders, exchanges, histogram, leads_back
 from pointstamp.observability.path import epoch_ends
-from pointstamp.observability.reading import LoggedRun, WorkerEvents, n_bytes_of, read
+from pointstamp.observability.reading import (
+    LoggedRun,
+    WorkerEvents,
+    is_written,
+    n_bytes_of,
+    read,
+)
 from pointstamp.observability.summary import RunSummary, summarize
 from pointstamp.observability.timeline import innermost
 
@@ -61,7 +67,7 @@ class LogView:
     def view(self) -> dict[str, Any]:
         """See `PageSource`."""
         with self._lock:
-            if time.monotonic() >= self._next_s and n_bytes_of(self._path) != self._size:
+            if time.monotonic() >= self._next_s and self._has_changed():
                 self._read()
             return self._drawn.view
 
@@ -69,6 +75,11 @@ class LogView:
         """See `PageSource`: what the log's last events leave held."""
         with self._lock:
             return self._drawn.explain(address)
+
+    def _has_changed(self) -> bool:
+        """Whether it has grown, or the last that wrote to it was killed."""
+        is_larger = n_bytes_of(self._path) != self._size
+        return is_larger or not (self._drawn.view["is_over"] or is_written(self._path))
 
     def _read(self) -> None:
         began, self._size = time.monotonic(), n_bytes_of(self._path)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +76,24 @@ def test_each_stream_has_its_records(log: Path) -> None:
     assert records["Map", "Feedback"] == records["Feedback", "Concatenate"] == 4 * n
     assert records["Concatenate", "Exchange"] == 5 * n
     assert records["Branch", "Halve"] == records["Halve", "Probe"] == n
+
+
+def test_a_log_is_over_when_the_last_that_wrote_to_it_is_gone(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it has not grown since: a worker that is killed writes nothing more."""
+    monkeypatch.setattr("pointstamp.observability.log_view.AGAIN_S", 0.0)
+    copied = tmp_path / "cut"
+    shutil.copytree(log, copied)
+    file = next(copied.glob("worker-0/schedules*"))
+    file.write_bytes(file.read_bytes()[:-8])  # without its end mark
+    with file.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        view = LogView(copied)
+        assert not view.view()["is_over"]
+    until = time.monotonic() + 60
+    while not view.view()["is_over"]:
+        assert time.monotonic() < until
 
 
 def test_the_view_has_all_panels_and_is_json(log: Path) -> None:
