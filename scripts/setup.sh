@@ -44,25 +44,54 @@ usable() {
     "$python" -c "$is_new_enough" >/dev/null 2>&1 && "$python" -m pip --version >/dev/null 2>&1
 }
 
+# What the lock says of the packages named.
+of_lock() {
+    for name; do
+        awk -v begin="$name==" 'index($0, begin) == 1 { on = 1 } on { print } on && !/\\$/ { exit }' \
+            requirements.lock
+    done
+}
+
 # What $1 names, as the lock has it. uv installs all of it in a fifth of pip's time; it is in the
 # lock itself, and where it cannot reach what pip can, pip goes on.
 install() {
     "$python" -m pip install -qq --disable-pip-version-check --require-hashes -r "$1"
 }
 
+install_by_uv() {
+    "$venv/bin/uv" pip install --quiet --no-config --python "$python" \
+        --require-hashes -r requirements.lock 2>/dev/null
+}
+
+has_compiler() { command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null; }
+has_headers='import pathlib, sysconfig, sys
+sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())'
+
+# The core is compiled while most is fetched: for that two packages are enough, and `make` finds it
+# done. In the foreground, where an interrupt ends it.
 install_lock() {
-    uv_alone=$(mktemp)
-    awk '/^uv==/ { on = 1 } on { print } on && !/\\$/ { exit }' requirements.lock >"$uv_alone"
-    install "$uv_alone" && "$venv/bin/uv" pip install --quiet --no-config --python "$python" \
-        --require-hashes -r requirements.lock 2>/dev/null || install requirements.lock
-    rm -f "$uv_alone"
+    first=$(mktemp)
+    of_lock uv cython setuptools >"$first"
+    if install "$first"; then
+        install_by_uv &
+        installing=$!
+        trap 'kill "$installing" 2>/dev/null || true' EXIT
+        if has_compiler && "$python" -c "$has_headers"; then
+            "$python" setup.py --quiet build_ext --inplace || true
+        fi
+        wait "$installing" || install requirements.lock
+        trap - EXIT
+    else
+        install requirements.lock
+    fi
+    rm -f "$first"
 }
 
 usable || make_venv
 say "installing requirements.lock (a minute or two the first time)"
 install_lock
 # A C compiler from the package registry, where the machine has none: setup.py finds it.
-if ! command -v "${CC:-cc}" >/dev/null && ! command -v gcc >/dev/null; then
+if ! has_compiler; then
     "$venv/bin/uv" pip install --quiet --no-config --python "$python" ziglang ||
         say "no C compiler, and ziglang cannot be installed: the core will not be compiled"
 fi

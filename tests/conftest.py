@@ -37,6 +37,7 @@ from pointstamp.errors import OperatorError, WorkerError
 from tests import forked_interpreters
 from tests.forked_interpreters import SERVER, ForkingPopen
 from tests.os_processes import children
+from tests.rewriting import rewrite_share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -277,6 +278,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(20_000, 10, 50)
     config.pluginmanager.register(FilesOfDoctests())
     config.stash[ERRORS] = os.dup(2)
+    rewrite_share(config)
     if hasattr(config, "workerinput") and hasattr(config, "failures_db"):
         config.failures_db = CountedReruns(config.failures_db)
     has_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
