@@ -1,5 +1,5 @@
 cimport cython
-from libc.string cimport memmove
+from libc.string cimport memcpy
 from cpython.pythread cimport PyThread_get_thread_ident as _thread_in_c
 
 from pointstamp.observability.clock cimport LogClock
@@ -8,6 +8,7 @@ from pointstamp.progress.change_batch cimport as_number
 cdef Py_ssize_t _CAPACITY
 cdef long long _NO_PAIR
 cdef long long _BEYOND
+cdef bint _IS_LITTLE
 cdef int _ZERO
 cdef int _MINUS
 cdef int _OPEN
@@ -19,15 +20,31 @@ cdef int _SPACE
 @cython.boundscheck(False)
 @cython.wraparound(False)
 @cython.initializedcheck(False)
-cdef inline void _copy_eight_in_c(
-    unsigned char[::1] characters, Py_ssize_t place, Py_ssize_t to
+cdef inline unsigned long long _eight_in_c(
+    unsigned char[::1] characters, Py_ssize_t place
 ) noexcept:
-    memmove(&characters[to], &characters[place], 8)
+    cdef unsigned long long eight
+    memcpy(&eight, &characters[place], 8)
+    return eight
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+@cython.initializedcheck(False)
+cdef inline void _put_eight_in_c(
+    unsigned char[::1] characters, Py_ssize_t place, unsigned long long eight
+) noexcept:
+    memcpy(&characters[place], &eight, 8)
 
 
 @cython.locals(
     begin=Py_ssize_t,
     length=Py_ssize_t,
+    last=Py_ssize_t,
+    shift=int,
+    low="unsigned long long",
+    high="unsigned long long",
+    step="unsigned long long",
     was_begin=Py_ssize_t,
     at=Py_ssize_t,
     place=Py_ssize_t,

@@ -10,6 +10,7 @@ written here.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Callable
 from struct import Struct
@@ -48,6 +49,8 @@ _NO_PAIR = -(2**62)
 
 _BEYOND = 2**61
 """What `as_number` makes of integers that are no numbers here."""
+
+_IS_LITTLE = sys.byteorder == "little"
 
 _ZERO, _MINUS, _OPEN, _CLOSE, _COMMA, _SPACE = b"0-(), "
 
@@ -285,10 +288,13 @@ def _write_times(times: Any, ends: Any, characters: Any) -> None:
     `times : int64[>= 2 * n]`, as in `Buffer` · `ends : int32[n + 1]`, of which the first is 0 ·
     `characters : uint8[n * 20 + 8]`, or `[n * 44 + 8]` where there are pairs
 
-    Eight are copied at a time, by a function of C: only compiled code comes here.
+    Mostly a text is the one before it, but for its last digit. Its first sixteen characters are
+    kept as two numbers, by functions of C: only compiled code comes here. To read again what was
+    just written by smaller pieces, the processor waits until it is in its cache.
     """
-    begin = at = 0
+    begin = at = length = shift = last = 0
     outer = inner = tens = 0
+    low = high = step = 0
     for place in range(len(ends) - 1):
         was_outer, was_inner, was_tens, was_begin = outer, inner, tens, begin
         outer = times[2 * place]
@@ -297,15 +303,21 @@ def _write_times(times: Any, ends: Any, characters: Any) -> None:
         tens = inner // 10
         begin = at
         if place and inner >= 0 and was_inner >= 0 and tens == was_tens and outer == was_outer:
-            # As often: it is the text before this one, but for the last digit.
-            length = begin - 1 - is_pair - was_begin
-            i = 0
-            while i < length:
-                _copy_eight_in_c(characters, was_begin + i, at + i)  # type: ignore[name-defined]  # noqa: F821
-                i += 8
+            if length <= 16:
+                step = inner - was_inner
+                if last < 8:
+                    low += step << shift
+                else:
+                    high += step << shift
+                _put_eight_in_c(characters, at, low)  # type: ignore[name-defined]  # noqa: F821
+                if length > 8:
+                    _put_eight_in_c(characters, at + 8, high)  # type: ignore[name-defined]  # noqa: F821
+            else:
+                for i in range(0, length, 8):
+                    low = _eight_in_c(characters, was_begin + i)  # type: ignore[name-defined]  # noqa: F821
+                    _put_eight_in_c(characters, at + i, low)  # type: ignore[name-defined]  # noqa: F821
+                characters[at + last] = _ZERO + (inner - 10 * tens)
             at += length
-            characters[at] = _ZERO + (inner - 10 * tens)
-            at += 1
         else:
             if is_pair:
                 characters[at] = _OPEN
@@ -333,9 +345,14 @@ def _write_times(times: Any, ends: Any, characters: Any) -> None:
                     characters[at] = _COMMA
                     characters[at + 1] = _SPACE
                     at += 2
-        if is_pair:
-            characters[at] = _CLOSE
-            at += 1
+            if is_pair:
+                characters[at] = _CLOSE
+                at += 1
+            length = at - begin
+            last = length - 1 - is_pair
+            shift = 8 * (last % 8) if _IS_LITTLE else 56 - 8 * (last % 8)
+            low = _eight_in_c(characters, begin)  # type: ignore[name-defined]  # noqa: F821
+            high = _eight_in_c(characters, begin + 8)  # type: ignore[name-defined]  # noqa: F821
         ends[place + 1] = at
 
 
