@@ -120,6 +120,7 @@ LOOPS = (
     "pointstamp.kernels.hash_loops",
     "pointstamp.kernels.join_loops",
     "pointstamp.kernels.small_loops",
+    "pointstamp.kernels.sort_loops",
     "pointstamp.kernels.table_loops",
     "pointstamp.kernels.trace_loops",
     "pointstamp.kernels.update_loops",

@@ -27,6 +27,7 @@ from pointstamp.graph.supersteps import TO, Sent
 from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.lists import Ints, Numbers, group, numbers_of, positions, tally
+from pointstamp.kernels.sorting import sort_numbers
 from pointstamp.kernels.triads import Marks, count_triads
 from pointstamp.operators.stream import Stream
 
@@ -244,7 +245,7 @@ def _neighbours(partition: GraphPartition) -> tuple[Numbers, Numbers, npt.NDArra
     packed = tails.astype(np.int64)
     packed *= partition.n_places
     packed += heads
-    packed.sort()
+    sort_numbers(packed)
     first = np.ones(len(packed), np.bool_)
     np.not_equal(packed[1:], packed[:-1], out=first[1:])
     begins = np.flatnonzero(first)

@@ -47,6 +47,7 @@ from pointstamp.kernels.lists import (
     tally,
 )
 from pointstamp.kernels.permute import gather
+from pointstamp.kernels.sorting import sort_numbers
 
 Floats = npt.NDArray[np.float64]
 Addresses = npt.NDArray[np.int16]
@@ -338,7 +339,7 @@ class GraphPartition:
             chosen[rows] = True
             return np.flatnonzero(chosen[self.listeners[0]])
         found = by_row[positions(starts[rows], starts[rows + 1])]
-        found.sort()
+        sort_numbers(found)
         return found
 
     @cached_property

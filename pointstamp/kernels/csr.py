@@ -8,8 +8,7 @@ where those of each key begin. Vertices are arbitrary int64 ids, so a table
 Sorting pairs is sorting integers: a pair is packed into one int64 where the
 ranges of ids allow it, and ids are replaced by their ranks where they do not (found
 by hash: searching for each in the sorted ids took ten times as long).
-NumPy sorts int64 with the processor's vector unit; a radix sort of ours and
-`numpy.unique` were both slower.
+`sorting.py` says how they are sorted; `numpy.unique` was slower.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.key_tables import Rows, with_room
 from pointstamp.kernels.lists import DenseIds, distinct, packed_pairs
+from pointstamp.kernels.sorting import sort_numbers
 
 Ints = npt.NDArray[np.int64]
 
@@ -116,7 +116,7 @@ def _rows_of(
     """Keys, starts and values of pairs as `split_packed` takes them, but in any order."""
     if len(packed) == 0:
         return _NONE, np.zeros(1, np.int64), _NONE
-    packed.sort()
+    sort_numbers(packed)
     keys, starts, values = split_packed(packed, target_bits, source_low, target_low)
     # What repeated left room behind; a copy gives it back, where it is worth one.
     wasteful = 4 * len(values) < 3 * len(packed)
@@ -138,7 +138,7 @@ def _first_of_equal(ordered: Ints) -> npt.NDArray[np.bool_]:
     return first
 
 
-@kernel("table_loops")
+@kernel("sort_loops")
 def split_packed(
     packed: Ints, n_bits: int, source_low: int, target_low: int
 ) -> tuple[Ints, Ints, Ints]:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.key_tables import build_table
-from pointstamp.kernels.sorting import unique_sorted
+from pointstamp.kernels.sorting import sort_numbers, unique_sorted
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
@@ -269,7 +269,7 @@ def sorted_pairs(
         pack_by_bucket(first, first_low, second, second_low, shift, places, packed)
     bounds = starts.tolist()
     for start, stop in itertools.pairwise(bounds):
-        packed[start:stop].sort()
+        sort_numbers(packed[start:stop])
     return packed
 
 
@@ -310,7 +310,7 @@ def group_distinct(packed: Ints, n: int) -> tuple[Ints, Numbers]:
     >>> starts.tolist(), items.tolist()
     ([0, 1, 3], [7, 8, 9])
     """
-    packed.sort()
+    sort_numbers(packed)
     return group_sorted(packed, n)
 
 
@@ -320,7 +320,7 @@ def group_sorted(packed: Ints, n: int) -> tuple[Ints, Numbers]:
     return starts, found if len(found) == len(packed) else found.copy()
 
 
-@kernel("table_loops")
+@kernel("sort_loops")
 def unpack(packed: Ints, n: int) -> tuple[Ints, Numbers]:
     """Starts and distinct items of sorted pairs `(number << 32) | item`."""
     first = np.ones(len(packed), np.bool_)
