@@ -332,6 +332,10 @@ def _limit(item: pytest.Item) -> None:
 # line, as each line's end is written apart.
 os.environ.pop("PYTHONUNBUFFERED", None)
 
+# NumPy's linear algebra starts a thread for each processor, which waits busily: half of what the
+# import takes, in each process.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # What we ignore or block is ignored or blocked in all programs under test, too: a shell that
 # begins us with `&` has us ignore an interrupt, `nohup` that the terminal is closed, and what
 # supervises us may do so with any other. A handler goes when a program is started: with one that
