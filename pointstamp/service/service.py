@@ -234,9 +234,9 @@ class Service(contextlib.AbstractContextManager["Service"]):
             supervisor.reached.is_finishing = True
             self.ask(protocol.Finish())
             refused: list[StoppedError] = []
-            for sent in (*self._inputs.values(), self._feeds):
+            for close in (*(input.close for input in self._inputs.values()), self._feeds.close):
                 try:
-                    sent.close()
+                    close()
                 except StoppedError as error:  # by another program; what is in is still answered
                     refused.append(error)
             self.wait(protocol.AwaitEpoch(NEVER), None)
