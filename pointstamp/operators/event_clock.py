@@ -14,8 +14,9 @@ By records (`EventClock`, and where windows are of timedelta the default): the c
 largest event time of all records of the epochs before, of all workers. It moves when an epoch is
 complete, and not when a record comes, so that answers do not depend on the number of workers or
 on timing; within an epoch no record makes another one late. A window is released at the
-epoch that moved the clock past it, and what is open when the input ends at its last epoch. Of
-several streams the slowest counts.
+epoch that moved the clock past it, and what is open when the input ends at the last epoch that was
+seen to begin: of several that have no records, any, as they are not held back for a record that may
+never come. Of several streams the slowest counts.
 
 A clock by records stands still while there are none. With `idle_after` the system's clock then
 moves it on, from where it was when the last record came.
