@@ -22,7 +22,7 @@ _ROW = "row"
 _AGAIN = {name: name for name in ("sum", "product", "min", "max", "any", "all")} | {"count": "sum"}
 """What makes of the aggregates of parts the aggregate of the whole."""
 
-_TELL_APART = ("count_distinct", "distinct")
+_DISTINCT = ("count_distinct", "distinct")
 
 
 def grouped(batch: pa.RecordBatch, key: Any, operator: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
@@ -96,9 +96,9 @@ def aggregated(
     if named := named_columns(key, aggregates):
         column_names(named, batch.schema.names, operator)
     table = pa.Table.from_batches([batch])
-    # Of values that are told apart there are two zeros, and several NaNs, to Arrow as well.
-    apart = [of for of, how, *_ in aggregates if how in _TELL_APART and isinstance(of, str)]
-    for name in dict.fromkeys([*names, *apart]):
+    # To Arrow these are of two zeros, and of several NaNs, as well.
+    distinct = [of for of, how, *_ in aggregates if how in _DISTINCT and isinstance(of, str)]
+    for name in dict.fromkeys([*names, *distinct]):
         column = batch.column(name)
         if (zeros := one_zero(column)) is not column:
             table = table.set_column(batch.schema.names.index(name), name, zeros)
