@@ -30,9 +30,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.containers import kind_of
+from pointstamp.containers import hash_key, kind_of
 from pointstamp.containers.event_times import (
     INTEGER,
     EventTimes,
@@ -211,6 +212,8 @@ def largest_event_times(stream: StreamCore[Any], times: EventTimes, name: str) -
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
         largest = info.state("largest")
+        # One that comes back to this worker: of two values that a key has either would count.
+        own = next(key for key in count() if hash_key(key) % info.peers == info.index)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             if capabilities:
@@ -224,7 +227,7 @@ def largest_event_times(stream: StreamCore[Any], times: EventTimes, name: str) -
             for time, last in found.items():
                 outputs[0].at(time).give(last)
                 if is_durable:
-                    largest[info.index] = max(last, largest.get(info.index, last))
+                    largest[own] = max(last, largest.get(own, last))
 
         return logic
 
