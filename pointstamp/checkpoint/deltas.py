@@ -45,7 +45,11 @@ class TableDelta:
         What the table's records are, in words; a table that is restored must be of the same.
     changes : mapping of int to BinDelta
         By bin. A bin that is not there is as it was.
+    is_whole : bool
+        Whether it takes the place of all that was handed out, and a bin that is not there is empty:
+        what the worker had before a restart may be another's now.
     """
 
     kind: str
     changes: Mapping[int, BinDelta] = field(default_factory=dict)
+    is_whole: bool = False

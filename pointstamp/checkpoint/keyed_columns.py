@@ -126,7 +126,7 @@ class KeyedColumns:
         self._is_changed[: self._n] = False
         self._is_anew = False
         rows = np.arange(self._n) if is_whole else changed
-        return TableDelta(self.kind, self._binned(rows, is_whole))
+        return TableDelta(self.kind, self._binned(rows, is_whole), is_whole)
 
     def _binned(self, rows: Ints, is_whole: bool) -> dict[int, BinDelta]:
         # Here and not above: programs whose tables are not stored do without Arrow.

@@ -87,8 +87,6 @@ class KeyedRows(dict[Any, Any]):
         self._n_more = 0
         """How many were handed out since the table was whole."""
         self._is_anew = True
-        self._nonempty: set[int] = set()
-        """The bins that hold something, as far as was handed out."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, value)
@@ -137,22 +135,14 @@ class KeyedRows(dict[Any, Any]):
         """See `Table`."""
         n_more = self._n_more + len(self._changed)
         if self._is_anew or n_more * MOST_MORE > len(self):
-            return TableDelta(self.kind, self._all())
+            delta = TableDelta(self.kind, self._of(list(self), is_whole=True), is_whole=True)
+            n_more = 0
+        else:
+            delta = TableDelta(self.kind, self._of(list(self._changed), is_whole=False))
+        self._changed = set()
         self._n_more = n_more
-        changes = self._of(list(self._changed), is_whole=False)
-        self._changed = set()
-        self._nonempty.update(changes)
-        return TableDelta(self.kind, changes)
-
-    def _all(self) -> dict[int, BinDelta]:
-        changes = self._of(list(self), is_whole=True)
-        for bin in self._nonempty - set(changes):
-            changes[bin] = BinDelta(_rows([], []))
-        self._nonempty = {bin for bin, change in changes.items() if change.batch.num_rows}
-        self._changed = set()
-        self._n_more = 0
         self._is_anew = False
-        return changes
+        return delta
 
     def _of(self, keys: list[Any], *, is_whole: bool) -> dict[int, BinDelta]:
         """By bin, these keys and their values, or that they have none any more."""
@@ -180,7 +170,6 @@ class KeyedRows(dict[Any, Any]):
                 else:
                     super().__setitem__(key, pickle.loads(value))
         self._n_more = n_stored - len(self)
-        self._nonempty = set(bins_of(self._hashes(list(self))).tolist())
         self._is_anew = False
 
     def _hashes(self, keys: list[Any]) -> Hashes:
@@ -234,7 +223,6 @@ class KeyedBatches:
         self._grows_only = grows_only
         self._added: list[tuple[Any, Any]] = []
         self._is_anew = True
-        self._nonempty: set[int] = set()
 
     def add(self, tag: Any, batch: Any) -> None:
         """Say that `batch` is kept from now on, if the table grows only."""
@@ -256,20 +244,14 @@ class KeyedBatches:
         parts = self._everything() if is_whole else self._added
         binned = in_bins(parts, self._hashes)
         changes = {bin: BinDelta(batch, is_whole) for bin, batch in binned.items()}
-        if is_whole:
-            for bin in self._nonempty - set(changes):
-                changes[bin] = BinDelta(messages([]))
-            self._nonempty = set()
-        self._nonempty.update(bin for bin, change in changes.items() if change.batch.num_rows)
         self._added = []
         self._is_anew = False
-        return TableDelta(self.kind, changes)
+        return TableDelta(self.kind, changes, is_whole)
 
     def load(self, batches: Iterable[Any], index: int, peers: int) -> None:
         """See `Table`."""
         for stored in batches:
-            for tag, batch, bins in of_worker(stored, self._hashes, index, peers):
-                self._nonempty.update(bins)
+            for tag, batch, _ in of_worker(stored, self._hashes, index, peers):
                 self._take_in(tag, batch)
         self._added = []
         self._is_anew = False

@@ -60,7 +60,7 @@ class SnapshotFiles:
             if delta.changes:
                 changes = [delta.changes[bin].batch for bin in sorted(delta.changes)]
                 written[name] = arrow_files.put(self._objects, name, EncodedBatches(changes))
-            former = before.tables.get(key) if before is not None else None
+            former = None if before is None or delta.is_whole else before.tables.get(key)
             stored[key] = _with_changes(former, delta, name)
         used = {name for table in stored.values() for name in table.files()}
         files = {name: file for name, file in {**known, **written}.items() if name in used}

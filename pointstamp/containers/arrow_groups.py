@@ -22,6 +22,8 @@ _ROW = "row"
 _AGAIN = {name: name for name in ("sum", "product", "min", "max", "any", "all")} | {"count": "sum"}
 """What makes of the aggregates of parts the aggregate of the whole."""
 
+_DISTINCT = ("count_distinct", "distinct")
+
 
 def grouped(batch: pa.RecordBatch, key: Any, operator: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
     """Each distinct key of a batch, in the order of their first records, and its records.
@@ -94,7 +96,9 @@ def aggregated(
     if named := named_columns(key, aggregates):
         column_names(named, batch.schema.names, operator)
     table = pa.Table.from_batches([batch])
-    for name in names:
+    # To Arrow these are of two zeros, and of several NaNs, as well.
+    distinct = [of for of, how, *_ in aggregates if how in _DISTINCT and isinstance(of, str)]
+    for name in dict.fromkeys([*names, *distinct]):
         column = batch.column(name)
         if (zeros := one_zero(column)) is not column:
             table = table.set_column(batch.schema.names.index(name), name, zeros)

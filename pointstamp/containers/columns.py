@@ -111,7 +111,7 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         if is_expression(chosen):
             return evaluate(batch, chosen).column(0)
         if callable(chosen):
-            return checked_values(_array_of(chosen(batch)), batch.num_rows, chosen)
+            return _array_of(checked_values(chosen(batch), batch.num_rows, chosen))
         names = batch.schema.names
         column_names(chosen, names, f"{operator}: a record batch")
         return batch.column(names.index(chosen))

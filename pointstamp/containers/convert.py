@@ -133,13 +133,23 @@ def one_batch(batches: Sequence[Any]) -> Any:
     Raises
     ------
     SchemaError
-        If a dictionary would have more values than its indices can say.
+        If their schemas differ, or a dictionary would have more values than its indices can say.
     """
     import pyarrow as pa
 
     try:
         return pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
     except pa.ArrowInvalid as error:
+        for other in batches:
+            if not other.schema.equals(batches[0].schema):
+                found = [
+                    ", ".join(f"{field.name}: {field.type}" for field in batch.schema)
+                    for batch in (batches[0], other)
+                ]
+                raise SchemaError(
+                    f"batches cannot be put together: columns ({found[0]}) and ({found[1]}); cast "
+                    "them to one schema before they are sent"
+                ) from error
         kinds = {f.name: str(f.type) for f in batches[0].schema if pa.types.is_dictionary(f.type)}
         if not kinds:
             raise

@@ -29,6 +29,7 @@ from pointstamp.containers.keys import check_rows_key, has_nan, hashable_key
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ColumnError, SchemaError
 from pointstamp.kernels.hash_join import Multimap, add_values, find_values, no_values
+from pointstamp.kernels.hashing import UNITS_OF_DATES
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -339,7 +340,8 @@ def _values_of(kind: Any) -> str | None:
     """What the values of a type are, of which hashes and comparisons agree; None: anything."""
     if isinstance(kind, np.dtype):
         if kind.kind == "M":  # as `hash_times` does
-            return "dates" if np.datetime_data(kind)[0] == "D" else "times without a zone"
+            is_date = np.datetime_data(kind)[0] in UNITS_OF_DATES
+            return "dates" if is_date else "times without a zone"
         return _OF_DTYPE.get(kind.kind)
     # Here and not above: both are Arrow, which programs without columns do not import.
     import pyarrow.types as of

@@ -244,8 +244,16 @@ def checked_values(values: Any, n_records: int, function: Any) -> Any:
     Raises
     ------
     KeyHashError
-        If it gave more or fewer.
+        If it gave more or fewer, or a masked array, whose mask would be lost.
     """
+    is_other = isinstance(values, np.ndarray) and type(values) is not np.ndarray
+    # The module of those is imported when it is used, hence the first question.
+    if is_other and isinstance(values, np.ma.MaskedArray):
+        raise KeyHashError(
+            f"the function {function!r} gave a masked array, and a key is a value in each "
+            "record: give what stands for those that are masked, as keys.filled(value), or an "
+            "Arrow array, which has nulls"
+        )
     if len(values) != n_records:
         raise KeyHashError(
             f"the function {function!r} gave {len(values)} keys ({type(values).__name__}) for a "

@@ -142,6 +142,8 @@ class OperatorState:
         self._aligner: EpochAligner | None = None
         self.is_said = False
         """Whether anything was said of what is kept."""
+        self.is_exchanged = False
+        """Whether records are exchanged, so that keys are where they go back to."""
         self.is_restored = False
         """Whether the dataflow begins with a snapshot that has something of the operator."""
 

@@ -23,7 +23,7 @@ from pointstamp.dataflow.handles import BuiltInLogic, Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.dataflow.operator_info import OperatorInfo as OperatorInfo
-from pointstamp.dataflow.pact import Pact
+from pointstamp.dataflow.pact import Exchange, Pact
 from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.activation import activation_of
 from pointstamp.progress.antichain import Antichain
@@ -415,6 +415,8 @@ class OperatorBuilder(Generic[S]):
         """
         operator = self._operator
         port = operator.inputs
+        if isinstance(pact, Exchange):
+            self.states.is_exchanged = True
         consumed: ChangeBatch = ChangeBatch()
         queue = self._scope.connect(stream, (self._node, port), pact, consumed)
         if self._log is not None:

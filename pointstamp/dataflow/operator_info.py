@@ -116,6 +116,9 @@ class OperatorInfo:
 
         table = KeyedRows(route)
         self.states.keep(name, table)
+        if not self.states.is_exchanged:
+            # What this worker has now is not what it has in the snapshot: hand out everything.
+            table.begin_anew()
         return table
 
     def state_columns(self, columns: Mapping[str, str], name: str = "state") -> KeyedColumns:

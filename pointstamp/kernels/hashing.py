@@ -234,15 +234,19 @@ def combine_columns(parts: Sequence[Hashes]) -> Hashes:
     return combined
 
 
+UNITS_OF_DATES = ("Y", "M", "W", "D")
+"""What of `datetime64` is a date to Python, which a moment never equals."""
+
+
 def hash_times(values: npt.NDArray[Any]) -> Hashes:
-    """The hash of each datetime64 or timedelta64, in microseconds; of days, as days.
+    """The hash of each datetime64 or timedelta64, in microseconds; of dates, in days.
 
     So a moment hashes alike in every unit from seconds to nanoseconds, like
     Python's datetime; times within the same microsecond hash alike too.
     """
     kind = values.dtype.kind
     unit = np.datetime_data(values.dtype)[0]
-    wanted = f"{kind}8[D]" if kind == "M" and unit == "D" else f"{kind}8[us]"
+    wanted = f"{kind}8[D]" if kind == "M" and unit in UNITS_OF_DATES else f"{kind}8[us]"
     hashes = hash_ints(values.astype(wanted, copy=False).view(np.int64))
     hashes[np.isnat(values)] = NULL_HASH
     return hashes

@@ -1,8 +1,8 @@
 """The live page's view of a running program: readings of its workers, and the rates between them.
 
-While something asks, the program is read once in `EVERY_S` at most, however many browsers ask. Of
-each reading only totals are kept, so that a page opened later has a history, and memory is bounded.
-Where workers no longer answer the last view stays, and says so.
+While something asks, the program is read once in `READ_EVERY_S` at most. Of each reading only
+totals are kept, so that a page opened later has a history, and memory is bounded. Where workers no
+longer answer the last view stays, and says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pointstamp.errors import CommunicationError
-from pointstamp.observability.page_view import across_borders, exchanges, histogram
+from pointstamp.observability.page_view import READ_EVERY_S, across_borders, exchanges, histogram
 from pointstamp.observability.sampled_path import (
     SHORTEST_S,
     SampledEpoch,
@@ -22,10 +22,8 @@ from pointstamp.observability.sampled_path import (
     slowest,
 )
 from pointstamp.runtime.watched_program import ReadWorkers
-from pointstamp.runtime.watched_samples import BURST_S, PARKED, PROGRAM, PROGRESS
-from pointstamp.runtime.watched_samples import EVERY_S as SAMPLED_EVERY_S
+from pointstamp.runtime.watched_samples import BURST_S, EVERY_S, PARKED, PROGRAM, PROGRESS
 
-EVERY_S = 0.9
 HISTORY = 600
 """So many readings of totals are kept."""
 WINDOW_S = 60.0
@@ -79,7 +77,7 @@ class LiveView:
         """See `PageSource`."""
         with self._lock:
             now = time.monotonic()
-            if self._view is None or now - self._read_s >= EVERY_S:
+            if self._view is None or now - self._read_s >= READ_EVERY_S:
                 self._read_s = now
                 answers = self._read(ReadWorkers("figures", self._since_s)) or []
                 if any(each["workers"] for each in answers):
@@ -157,7 +155,7 @@ class LiveView:
             "loops": _loops(workers),
             "arrangements": _arrangements(workers),
             "checkpoints": _checkpoints(workers, at),
-            "sampled_every": SAMPLED_EVERY_S,
+            "sampled_every": EVERY_S,
         }
 
     def _rate(self, key: str, total: float, at: float) -> float:
@@ -245,7 +243,7 @@ class LiveView:
             "note": "of the last minute, estimated from samples: epochs that are integers, from "
             "the inputs to the probes of the same worker; short ones are looked at in each step "
             f"for {BURST_S * 1e3:.0f} ms in a second, longer ones each "
-            f"{SAMPLED_EVERY_S * 1e3:.0f} ms",
+            f"{EVERY_S * 1e3:.0f} ms",
         }
 
     def _worker_view(

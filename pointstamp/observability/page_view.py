@@ -13,6 +13,8 @@ import numpy as np
 
 N_BARS = 40
 """Bars of a histogram."""
+READ_EVERY_S = 0.9
+"""What runs is read once in so many seconds at most, however many browsers ask."""
 
 
 def histogram(seconds: Sequence[float], weights: Sequence[float] | None = None) -> dict[str, Any]:

@@ -12,10 +12,9 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from pointstamp.errors import CommunicationError, UsageError
 from pointstamp.observability.page_columns import TABLES, with_tables
+from pointstamp.observability.page_view import READ_EVERY_S
 
 TIMEOUT_S = 10.0
-EVERY_S = 0.9
-"""A browser asks for figures and each table by itself, of which the page there is asked once."""
 
 
 class RemoteView:
@@ -56,7 +55,8 @@ class RemoteView:
         """See `PageSource`."""
         with self._lock:
             now = time.monotonic()
-            if self._view is None or now - self._read_s >= EVERY_S:
+            # A browser asks for figures and each table by itself: the page there is asked once.
+            if self._view is None or now - self._read_s >= READ_EVERY_S:
                 figures = self._ask_json("view")
                 tables = {name: self._ask(name) for name in TABLES}
                 try:

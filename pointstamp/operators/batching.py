@@ -9,6 +9,7 @@ Source: Bytewax `operators`, its `collect`. There lists are by key and know no t
 from __future__ import annotations
 
 import datetime
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,7 @@ class _Begun:
 
     __slots__ = ("capability", "due_s", "n_records", "parts")
 
-    def __init__(self, capability: Capability, due_s: float | None) -> None:
+    def __init__(self, capability: Capability, due_s: float) -> None:
         self.capability = capability
         self.due_s = due_s
         self.parts: list[Any] = []
@@ -97,9 +98,11 @@ class _Batching:
 
     def __init__(self, max_size: int, timeout_s: float | None, info: OperatorInfo) -> None:
         self._max_size = max_size
-        self._timeout_s = timeout_s
+        self._wait_s = math.inf if timeout_s is None else timeout_s
         self._info = info
         self._begun: dict[Any, _Begun] = {}
+        self._rings_s = -math.inf
+        """When the timer rings that is set."""
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """One activation."""
@@ -109,11 +112,20 @@ class _Batching:
         now_s = self._info.environment.clock()
         frontier = input_.frontier
         for time, begun in list(self._begun.items()):
-            is_due = begun.due_s is not None and begun.due_s <= now_s
-            if is_due or not frontier.less_equal(time):
+            if begun.due_s <= now_s or not frontier.less_equal(time):
                 del self._begun[time]
                 with begun.capability:
                     _send(output, time, [_whole(begun.parts)])
+        if self._rings_s <= now_s:
+            self._set_timer(now_s)
+
+    def _set_timer(self, now_s: float) -> None:
+        """For the list that was begun first: each list's own would stay when that is long sent."""
+        first_s = min((begun.due_s for begun in self._begun.values()), default=math.inf)
+        if first_s < math.inf:
+            left_s = first_s - now_s
+            self._rings_s = now_s + left_s  # not `first_s`, which it may be just before
+            self._info.activate_after(left_s)
 
     def _add(self, at: InputCapability, batch: Any, output: Output) -> None:
         """Put a batch to the list of its time; send what is full."""
@@ -134,19 +146,10 @@ class _Batching:
         if not n_rest:
             return
         if begun is None:
-            begun = _Begun(at.retain(), self._due())
+            begun = _Begun(at.retain(), self._info.environment.clock() + self._wait_s)
         begun.parts.append(batch)
         begun.n_records = n_rest
         self._begun[at.time] = begun
-
-    def _due(self) -> float | None:
-        if self._timeout_s is None:
-            return None
-        # Before the timer is set, which else could ring an instant before the list is due: it
-        # would be left, and there is no other one.
-        due_s = self._info.environment.clock() + self._timeout_s
-        self._info.activate_after(self._timeout_s)
-        return due_s
 
 
 def _send(output: Output, time: Any, lists: list[Any]) -> None:

@@ -14,8 +14,9 @@ By records (`EventClock`, and where windows are of timedelta the default): the c
 largest event time of all records of the epochs before, of all workers. It moves when an epoch is
 complete, and not when a record comes, so that answers do not depend on the number of workers or
 on timing; within an epoch no record makes another one late. A window is released at the
-epoch that moved the clock past it, and what is open when the input ends at its last epoch. Of
-several streams the slowest counts.
+epoch that moved the clock past it, and what is open when the input ends at the last epoch that was
+seen to begin: of several that have no records, any, as they are not held back for a record that may
+never come. Of several streams the slowest counts.
 
 A clock by records stands still while there are none. With `idle_after` the system's clock then
 moves it on, from where it was when the last record came.
@@ -29,9 +30,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.containers import kind_of
+from pointstamp.containers import hash_key, kind_of
 from pointstamp.containers.event_times import (
     INTEGER,
     EventTimes,
@@ -210,6 +212,8 @@ def largest_event_times(stream: StreamCore[Any], times: EventTimes, name: str) -
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
         largest = info.state("largest")
+        # One that comes back to this worker: of two values that a key has either would count.
+        own = next(key for key in count() if hash_key(key) % info.peers == info.index)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             if capabilities:
@@ -223,7 +227,7 @@ def largest_event_times(stream: StreamCore[Any], times: EventTimes, name: str) -
             for time, last in found.items():
                 outputs[0].at(time).give(last)
                 if is_durable:
-                    largest[info.index] = max(last, largest.get(info.index, last))
+                    largest[own] = max(last, largest.get(own, last))
 
         return logic
 

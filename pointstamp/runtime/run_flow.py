@@ -110,6 +110,9 @@ def run(
     and a file or a transaction of each worker in each sink. All that is read of an epoch may be
     under way at once; sources are held back by what is in flight.
 
+    Windows of an `EventClock` that are open when the sources end stay in the checkpoint for the
+    next run, and sinks get them when they are complete; without a checkpoint, at the end.
+
     Examples
     --------
     >>> import tempfile

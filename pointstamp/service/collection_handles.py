@@ -213,16 +213,17 @@ class CollectionFeeds:
             return self._decided(_PendingCommit(uuid.uuid4().hex, named)) is not None
 
     def close(self) -> None:
-        """Commit what is held, and close the collections. Again does nothing."""
+        """Commit what is held, and close the collections. Again does nothing.
+
+        Raises `StoppedError` if something is held, and another program has closed them.
+        """
         self.ticker.stop()
         with self._advancing:
-            if not self.by_name or self._at() is None:
+            if not self.by_name:
                 return
-            if self._pending is not None:
-                self._commit(self._pending)
-            last = self._taken(is_last=True)
-            if last.held:
-                self._commit(last)
+            for last in (self._pending, self._taken(is_last=True)):
+                if last is not None and last.held:
+                    self._commit(last)
             self.service.ask(protocol.CommitEpoch(uuid.uuid4().hex, close=True))
             self.service.note_closed(self.by_name)
 
@@ -240,7 +241,11 @@ class CollectionFeeds:
         committed = self._decided(pending)
         self._pending = None
         if committed is None:
-            raise StoppedError("the collections of the service are closed, and take nothing more")
+            lost = ", ".join(map(repr, pending.held))
+            raise StoppedError(
+                "the collections of the service are closed, and take nothing more"
+                + (f": what was sent to {lost} is in no epoch" if lost else "")
+            )
         return committed
 
     def _decided(self, pending: _PendingCommit) -> int | None:

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.input_log import BEFORE_ALL
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("pointstamp.service")
 
+MOST_ABORTED = 16_384
+"""So many attempts that were aborted are known."""
 MOST_NAMES = 1_024
 """So many commits to collections are known by name: one may be repeated as its answer was lost."""
 
@@ -58,8 +60,8 @@ class Coordinator:
         """By feed of collections: the number of its last batch, and its epoch."""
         self.times: dict[int, int] = {}
         """By epoch of collections that is not discarded: when it was committed, in us."""
-        self._aborted: set[StagingKey] = set()
-        """Attempts that are dropped, of epochs that are not decided."""
+        self._aborted: dict[StagingKey, None] = {}
+        """Attempts that were dropped last, which a commit that comes late does not find."""
 
     def begin_again(self, config: CheckpointConfig) -> None:
         """Have admitted what the checkpoint has, and plan the next snapshot."""
@@ -178,7 +180,6 @@ class Coordinator:
                 len(attempts),
                 extra={"epoch": epoch, "input": input},
             )
-            self._aborted = {key for key in self._aborted if key[0] != input or key[1] > epoch}
             self.worker.order(decided)
         return True
 
@@ -263,8 +264,7 @@ class Coordinator:
             self.feeds[name] = max(self.feeds.get(name, (batch, epoch)), (batch, epoch))
             return
         self._commits[name] = epoch
-        while len(self._commits) > MOST_NAMES:
-            del self._commits[next(iter(self._commits))]
+        _forget_oldest(self._commits, MOST_NAMES)
 
     def _close_collections(self, request: protocol.Commit) -> bool:
         """Closing one collection closes all, as they go on together; else raises `UsageError`."""
@@ -293,8 +293,9 @@ class Coordinator:
                 is_stream = handle.input not in self.worker.spec.collections
                 if self.worker.checkpoint is not None and handle.stored is not None and is_stream:
                     self.worker.checkpoint.abort(handle.input, handle.epoch, handle.stored)
-            self._aborted.update(handle.key for handle in undecided)
-            self.worker.order(protocol.Abort(undecided))
+            self._aborted.update((handle.key, None) for handle in undecided)
+            _forget_oldest(self._aborted, MOST_ABORTED)
+            self.worker.order(protocol.Abort(undecided, request.job))
 
     def await_completion(self, request: protocol.AwaitCompletion) -> bool:
         """Whether an epoch is complete; an input that is behind holds back what it leads to."""
@@ -407,6 +408,11 @@ class Coordinator:
         # By what is decided: the inputs themselves may be behind that.
         positions = [self.positions[input] for input in inputs]
         return min([epoch + 1, *(time for time in positions if time is not None)]) - 1
+
+
+def _forget_oldest(entries: dict[Any, Any], most: int) -> None:
+    while len(entries) > most:
+        del entries[next(iter(entries))]
 
 
 def _used_by_another(what: str, checkpoint: Checkpoint) -> ServiceError:

@@ -264,6 +264,8 @@ class Abort(Verb[None], verb="abort"):
     """Drop what is staged, except what a commit has named; again is no error."""
 
     attempts: tuple[StagingHandle, ...] = ()
+    job: str = ""
+    """With it all attempts whose names begin so, those that are still to come, too."""
 
 
 class AwaitCompletion(Verb[bool], verb="await_completion", answer="complete"):

@@ -221,7 +221,8 @@ class Service(contextlib.AbstractContextManager["Service"]):
         """Commit what was sent, close the inputs, and end the workers when all is complete.
 
         What the outputs have and was not discarded is fetched before, so that it can
-        be read afterwards. Stopping twice is stopping once.
+        be read afterwards. Stopping twice is stopping once. If another program has closed an input
+        to which something was sent that is in no epoch, it raises `StoppedError` in the end.
         """
         with self._stopping:  # a second caller waits until it is stopped
             if not self._is_over:
@@ -232,9 +233,12 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self._before_end()
             supervisor.reached.is_finishing = True
             self.ask(protocol.Finish())
-            for input in self._inputs.values():
-                input.close()
-            self._feeds.close()
+            refused: list[StoppedError] = []
+            for close in (*(input.close for input in self._inputs.values()), self._feeds.close):
+                try:
+                    close()
+                except StoppedError as error:  # by another program; what is in is still answered
+                    refused.append(error)
             self.wait(protocol.AwaitEpoch(NEVER), None)
             for output in self._outputs.values():
                 output.fetch()
@@ -256,6 +260,8 @@ class Service(contextlib.AbstractContextManager["Service"]):
             raise ServiceError(f"the workers did not end in {END_S:g} s, and were aborted")
         if supervisor.termination.error is not None:
             supervisor.termination.check()
+        if refused:
+            raise refused[0]
 
     def abort(self) -> None:
         """End the workers as they are; what is not complete is lost. Again does nothing."""
@@ -467,7 +473,7 @@ class ServiceInput:
     def close(self) -> None:
         """Admit what was sent, and promise to send no more. Again does nothing."""
         with self._lock:
-            now = self.time
+            now = self._sent[0].epoch if self._sent else self.time
             if now is not None:
                 self._commit(now, None)
 
@@ -551,10 +557,11 @@ class ServiceInput:
         if is_mine:
             return
         if sent:
-            self._now()  # raises if it was closed meanwhile
+            lost = f"what was sent here, {sum(one.rows for one in sent)} records, is not in it"
+            if self.time is None:
+                raise StoppedError(f"input {self.name!r} is closed, by another client; {lost}")
             raise EpochError(
-                f"epoch {epoch} of input {self.name!r} was committed by another client meanwhile; "
-                f"what was sent here, {sum(s.rows for s in sent)} records, is not in it"
+                f"epoch {epoch} of input {self.name!r} was committed by another client; {lost}"
             )
         # Another client was quicker: go on from where that has left it.
         now_there = self.time

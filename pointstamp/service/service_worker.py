@@ -280,6 +280,8 @@ class ServiceWorker:
                 with self.changed:
                     for handle in order.attempts:
                         self.staging.drop(handle)
+                    if order.job:
+                        self.staging.drop_job(order.job)
             case protocol.Stop():
                 self._is_stopping = True
 

@@ -29,6 +29,9 @@ from pointstamp.operators.sources import InputHandle
 from pointstamp.service.changes_columns import added_up, no_rows, to_columns
 from pointstamp.service.protocol import StageBatches, StagingHandle, StagingKey
 
+MOST_JOBS = 64
+"""So many that were aborted are known: tasks that still run then may stage a moment later."""
+
 
 class StagingArea:
     """The staged batches of one worker, whose handles are signed with a secret."""
@@ -39,6 +42,7 @@ class StagingArea:
         self._checkpoint = checkpoint
         self._waiting: dict[StagingKey, tuple[StagingHandle, Sequence[pa.RecordBatch], int]] = {}
         """With each handle its batches, and how many bytes they have."""
+        self._dropped_jobs: deque[str] = deque(maxlen=MOST_JOBS)
 
     def stage(
         self,
@@ -49,8 +53,11 @@ class StagingArea:
     ) -> StagingHandle:
         """Keep what an attempt has brought; the same attempt again changes nothing.
 
-        `size` is how many records and bytes it has, where that is known.
+        `size` is how many records and bytes it has, where that is known. Raises `ServiceError` if
+        the attempt is of a job that was aborted.
         """
+        if request.attempt.startswith(tuple(self._dropped_jobs)):
+            raise ServiceError(f"the job of attempt {request.attempt!r} was aborted: stage it anew")
         n_rows, n_bytes = size or (
             sum(batch.num_rows for batch in batches),
             sum(batch.nbytes for batch in batches),
@@ -96,6 +103,12 @@ class StagingArea:
     def drop(self, handle: StagingHandle) -> None:
         """Let go of what one attempt has brought."""
         self._waiting.pop(handle.key, None)
+
+    def drop_job(self, job: str) -> None:
+        """Let go of what the attempts of a job have brought, and take nothing more of it."""
+        self._dropped_jobs.append(job)
+        for key in [key for key in self._waiting if key[2].startswith(job)]:
+            del self._waiting[key]
 
     def drop_upto(self, input: str, epoch: int) -> None:
         """Let go of what waits for the epochs of an input up to this one: they are decided."""

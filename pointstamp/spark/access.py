@@ -119,16 +119,21 @@ class Access:
         return False
 
     def stage(
-        self, input: str, epoch: int, partition: int, batches: Iterable[pa.RecordBatch]
+        self,
+        input: str,
+        epoch: int,
+        partition: int,
+        batches: Iterable[pa.RecordBatch],
+        job: str = "",
     ) -> StagingHandle:
-        """Bring the records of a partition, each try under a name of its own.
+        """Bring the records of a partition, each try under a name of its own, of a job.
 
         A commit names the one whose handle came back, so it does not matter how far others came.
         """
         given = RepeatableBatches(batches)
         return self.repeated(
             partition,
-            lambda found: found.stage(StageBatches(input, epoch, uuid.uuid4().hex), given),
+            lambda found: found.stage(StageBatches(input, epoch, job + uuid.uuid4().hex), given),
         )
 
 

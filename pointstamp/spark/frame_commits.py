@@ -6,7 +6,7 @@ Rules
 -----
 1. A task stages its partition under a name of its own, and gives the handle as a row. A task that
    is tried again, or that runs twice, gives another handle; Spark keeps one. What no commit names
-   never counts.
+   never counts. Names of one job begin alike: what it has staged is dropped if it fails.
 2. A row that does not fit is no failed task, which Spark would try again: the task gives it as a
    row, too, and the whole is refused before anything is committed.
 3. Batches of a stream are committed under the number of their query, and their own: a batch that
@@ -137,12 +137,14 @@ class FrameCommits:
             epoch = service.ask(protocol.GetPosition(self.name))
             if epoch is None:
                 raise StoppedError(f"{where} is closed, and takes nothing more")
-            handles = self._staged(frame, form, where, epoch)
+            staged_as = uuid.uuid4().hex
+            handles: list[StagingHandle] = []
             try:
+                handles = self._staged(frame, form, where, epoch, staged_as)
                 committed = service.ask(protocol.CommitEpoch(commit, tuple(handles), batch))
-            except PointstampError as error:
+            except BaseException as error:  # of Spark, and an interrupt, too
                 with contextlib.suppress(PointstampError):
-                    service.ask(protocol.Abort(tuple(handles)))
+                    service.ask(protocol.Abort(tuple(handles), staged_as))
                 # Other feeds may have gone on, so far that what is staged has been pruned.
                 if not left or not isinstance(error, TruncatedCheckpointError):
                     raise
@@ -153,22 +155,20 @@ class FrameCommits:
         return committed
 
     def _staged(
-        self, frame: DataFrame, form: FeedForm, where: str, epoch: int
+        self, frame: DataFrame, form: FeedForm, where: str, epoch: int, staged_as: str
     ) -> list[StagingHandle]:
-        """What the tasks have staged; raises what is wrong with the rows, and drops it then."""
+        """What the tasks have staged; raises what is wrong with the rows."""
         side, name = self._side, self.name
 
         def job() -> Sequence[Any]:
-            task = staging(side.access, name, epoch, form)
+            task = staging(side.access, name, epoch, form, staged_as)
             return frame.mapInArrow(task, "handle string, wrong string").collect()
 
         rows = side.registration.repeated(job)
-        handles = [decode(StagingHandle, row.handle) for row in rows if row.handle is not None]
         wrong = [row.wrong for row in rows if row.wrong is not None]
         if wrong:
-            self.feeds.service.ask(protocol.Abort(tuple(handles)))
             raise DataError(f"{where}: {wrong[0]}")
-        return handles
+        return [decode(StagingHandle, row.handle) for row in rows if row.handle is not None]
 
 
 class _Followed:
@@ -221,7 +221,7 @@ def check_frame(frame: Any, where: str, *, streams: bool) -> None:
 
 
 def staging(
-    access: Access, input: str, epoch: int, form: FeedForm
+    access: Access, input: str, epoch: int, form: FeedForm, staged_as: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`: stages the changes of its partition.
 
@@ -237,7 +237,7 @@ def staging(
         changes, handle = ChangesOfRows(form, wire, batches), None
         if changes.has_any:
             try:
-                staged = access.stage(input, epoch, context.partitionId(), changes)
+                staged = access.stage(input, epoch, context.partitionId(), changes, staged_as)
                 handle = encode(staged).decode()
             except DataError as error:  # what the worker says
                 changes.wrong = str(error)

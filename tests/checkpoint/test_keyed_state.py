@@ -38,6 +38,8 @@ class Store:
     def take(self, table: Any) -> int:
         """A cut; how many bins it was of."""
         cut = table.take_delta()
+        if cut.is_whole:
+            self.bins.clear()
         for bin, change in cut.changes.items():
             before = [] if change.is_whole else self.bins.get(bin, [])
             self.bins[bin] = [*before, change.batch]

@@ -11,14 +11,16 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.checkpoint import Checkpoint
+from pointstamp.checkpoint import Checkpoint, Durable
 from pointstamp.containers import Arrays, kind_of
 from tests.checkpoint.restarts import (
     Build,
     Epochs,
+    Run,
     check_restart,
     in_processes,
     in_threads,
+    ran,
     simulated,
 )
 
@@ -311,6 +313,68 @@ def test_a_restart_gives_what_was_still_to_come(
     )
     assert ran.manifest is not None
     assert ran.manifest.structure
+
+
+FALLING = [{"a": [(0, last), (1, 1)], "b": [(0, 0)]} for last in (0, 50, 0, 0, 0, 0)]
+"""The first worker has the largest event time, once, and all that comes after it is late."""
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize(
+    ("build", "epochs"),
+    [
+        pytest.param(delayed(as_rows), epochs_of(as_rows), id="delayed"),
+        pytest.param(by_records, FALLING, id="windows of a clock by records"),
+    ],
+)
+def test_two_restarts_give_what_was_still_to_come(
+    build: Build, epochs: Epochs, workers: int, tmp_path: Path
+) -> None:
+    """What a worker keeps without a key goes back to another one, and to that alone."""
+    checkpoint, runner = Checkpoint(tmp_path), in_threads(workers)
+    expected = ran(Run(build, epochs), runner)
+    manifest = None
+    for cut in (0, 1, 2):
+        run = Run(build, epochs, Durable(checkpoint, manifest), frozenset({cut}))
+        manifest = ran(run, runner, checkpoint).manifest
+    again = ran(Run(build, epochs, Durable(checkpoint, manifest)), runner)
+    assert again.records == {t: r for t, r in expected.records.items() if t > 2}
+
+
+def test_keys_of_records_that_are_not_exchanged_are_not_kept_twice(tmp_path: Path) -> None:
+    def main(worker: ps.Worker, durable: Durable, epoch: int) -> tuple[list[int], Any]:
+        def build(capability: Any, info: Any) -> Any:
+            held = info.state("held")
+            begun.extend(held)
+
+            def logic(input_: Any, output: Any) -> None:
+                for _, batch in input_:
+                    held.update({record: 0 for record in batch if record >= 0})
+                    for record in [n for n in held if -1 in batch and n % 100 < 10]:
+                        del held[record]
+
+            return logic
+
+        begun: list[int] = []
+        with worker.dataflow("program", durable=durable) as scope:
+            input, stream = scope.new_input()
+            stream.unary(ps.Pipeline(), "Held", build)
+        snapshot = worker.snapshot(epoch, background=False)
+        input.advance_to(epoch)
+        own = range(100 * worker.index, 100 * worker.index + 100)
+        input.send_batch(list(own) if epoch == 0 else [-1])
+        input.close()
+        worker.run()
+        return begun, snapshot.part
+
+    checkpoint, manifest = Checkpoint(tmp_path), None
+    found = []
+    for epoch in range(3):
+        ends = ps.execute(main, Durable(checkpoint, manifest), epoch, workers=2, threads=True)
+        found.append(sorted(key for begun, _ in ends for key in begun))
+        manifest = checkpoint.commit_manifest(epoch, [part for _, part in ends], {})
+    # What came to one worker is the other's after the restart, which lets go of it then.
+    assert found == [[], list(range(200)), [n for n in range(200) if n % 100 >= 10]]
 
 
 @pytest.mark.parametrize(("build", "make"), PROGRAMS)

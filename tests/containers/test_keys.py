@@ -88,7 +88,7 @@ keys = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3).map(tuple
             datetime.datetime(2020, 1, 1, 9, tzinfo=IN_TOKYO),
             datetime.datetime(2020, 1, 1, 0, tzinfo=UTC),
         ],
-        [datetime.date(2020, 1, 1), np.datetime64("2020-01-01")],
+        [datetime.date(2020, 1, 1), *(np.datetime64("2020-01-01", unit) for unit in "DM")],
         [datetime.timedelta(seconds=2), np.timedelta64(2, "s")],
         [frozenset({1, 2, 3}), frozenset({3, 2, 1})],
     ],

@@ -251,6 +251,25 @@ def test_arrays_of_other_columns_are_not_put_together():
             kind.concat([batch, more])
 
 
+@pytest.mark.parametrize(
+    "b", [pa.array([3.5]), pa.array(["a"]), pa.array(["a"]).dictionary_encode()]
+)
+def test_record_batches_of_other_schemas_are_not_put_together(b):
+    whole = pa.record_batch({"a": [1], "b": [2]})
+    for more in (pa.record_batch({"a": [1], "b": b}), whole.select(["a"])):
+        with pytest.raises(SchemaError, match=r"\(a: int64.* and \(a: int64.*cast them to one"):
+            kind_of(whole).concat([more, whole])
+
+
+@pytest.mark.parametrize("batch", [Arrays(a=[1, 2]), pa.record_batch({"a": [1, 2]})])
+def test_masked_keys_of_a_function_are_refused(batch):
+    def key(batch):
+        return np.ma.array(batch["a"], mask=[True, False])
+
+    with pytest.raises(KeyHashError, match=r"masked array.*keys\.filled"):
+        kind_of(batch).hashes(batch, key)
+
+
 def test_arrays_refuse_columns_that_do_not_fit():
     with pytest.raises(ContainerError, match="'a': 2, 'b': 3"):
         Arrays(a=[1, 2], b=[1, 2, 3])

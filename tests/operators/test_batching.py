@@ -109,6 +109,32 @@ def test_a_list_leaves_also_if_the_worker_was_held_up_when_it_was_begun(
     assert ps.execute(main) == [[[1]]]
 
 
+def test_lists_of_many_times_have_one_timer() -> None:
+    """Of those that are sent none stays, and of those that wait each leaves when it is due."""
+
+    def main(worker: Any) -> Any:
+        out: list[Any] = []
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            _, other = scope.new_input()  # which stays at 0, so that no time is complete
+            batches = stream.concat(other).batch(10, 2)
+            batches.inspect(lambda b: out.append((*b, worker.timers.now() - began)))
+        began = worker.timers.now()
+        for time in range(3):
+            while worker.timers.now() < began + time:
+                worker.step_or_park(0.1)
+            input.advance_to(time)
+            input.send(time)
+            worker.step()
+        assert len(worker.timers.waiting) == 1
+        worker.step_while(lambda: len(out) < 3)
+        return out
+
+    [found] = ps.simulate(main, workers=1, seed=3)
+    assert [record for record, _ in found] == [0, 1, 2]
+    assert all(record + 2 <= after_s < record + 2.5 for record, after_s in found)
+
+
 def test_a_list_that_waits_holds_its_time_and_no_longer() -> None:
     def main(worker: Any) -> Any:
         with worker.dataflow() as scope:

@@ -33,6 +33,15 @@ COLUMNS = [
 ]
 
 
+@pytest.mark.parametrize("batch", COLUMNS[:3])
+def test_both_zeros_are_one_value(batch: Any) -> None:
+    def distinct(scope: Any) -> Any:
+        stream = scope.batches_to_stream([batch.append_column("all", pa.array([0, 0, 0]))])
+        return stream.aggregate([("k", "count_distinct")], key="all")
+
+    assert collect(distinct) == [(0, (0, 2))]
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("batch", COLUMNS)
 def test_both_zeros_are_one_key_of_columns_as_of_rows(batch: Any, workers: int) -> None:

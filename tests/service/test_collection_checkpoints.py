@@ -14,6 +14,7 @@ import pytest
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import CheckpointError, PointstampError, ServiceError
+from pointstamp.service import coordinator
 from pointstamp.service.checkpoint_config import COLLECTIONS
 from pointstamp.service.protocol import AwaitStaged, CommitEpoch, GetBatch
 from tests.collections.lives import renewed_texts
@@ -158,7 +159,9 @@ def test_a_batch_of_a_feed_counts_once_however_often_others_commit_in_between(
         assert service.output().snapshot(last + 1) == [(7,)] * 5
 
 
-def test_what_is_staged_is_committed_at_a_later_epoch_and_not_once_aborted(tmp_path: Path) -> None:
+def test_what_is_staged_is_committed_at_a_later_epoch_and_not_once_aborted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = {"build": lambda scope, t: t, "collections": {"t": "a long"}}
     with serve(tmp_path, 1, None, **one) as service:
         worker, leader = workers_of(service)[0], workers_of(service)[0].worker
@@ -170,6 +173,9 @@ def test_what_is_staged_is_committed_at_a_later_epoch_and_not_once_aborted(tmp_p
         assert service.output().changes(2) == [((7,), 2)]
         with pytest.raises(ServiceError, match="was aborted: stage it again"):
             leader.ask(CommitEpoch("never", (gone,)))
+        monkeypatch.setattr(coordinator, "MOST_ABORTED", 2)
+        worker.abort([worker.stage("t", epoch, [batch]) for epoch in range(5)])
+        assert len(leader.coordinator._aborted) == 2
     with serve(tmp_path, 2, None, **one) as service:
         assert service.output().snapshot(2) == [(7,), (7,)]
 

@@ -144,9 +144,11 @@ def test_what_is_wrong_is_named(threads: bool) -> None:
         assert service.output().changes(0) == []
         with pytest.raises(EpochError, match="epoch 1 of output 'result' is not complete"):
             service.output().changes(1, timeout_s=0.01)
+        service.input("shops").insert([(1, "Rome")])
         assert leader.ask(CommitEpoch("last", close=True)) == 1
-        with pytest.raises(StoppedError, match="the collections of the service are closed"):
-            service.advance()
+        with pytest.raises(StoppedError, match=r"collections of the service are closed.*'shops'"):
+            service.stop()
+        assert service.output().changes(1) == []
     with pytest.raises(StoppedError, match="input 'shops' takes nothing more"):
         service.input("shops").insert([(1, "Rome")])
     with pytest.raises(StoppedError):

@@ -480,8 +480,8 @@ SOURCE_MUTANTS = [
         ),
         (
             "Of a table that is told whole, bins that are empty by now keep what they had.",
-            "            changes[bin] = BinDelta(_rows([], []))\n",
-            "            pass\n",
+            "self._of(list(self), is_whole=True), is_whole=True)\n",
+            "self._of(list(self), is_whole=True))\n",
         ),
         (
             "What is loaded has the keys of all workers.",
@@ -489,16 +489,14 @@ SOURCE_MUTANTS = [
             "",
         ),
         (
-            "A table that was loaded says that it holds nothing.",
-            "        self._nonempty = set(bins_of(self._hashes(list(self))).tolist())\n",
-            "",
+            "Of batches that are told whole, bins that are empty by now keep what they had.",
+            "return TableDelta(self.kind, changes, is_whole)\n",
+            "return TableDelta(self.kind, changes)\n",
         ),
         (
             "Batches that grow only are told from the beginning again, as if they were new.",
-            "        self._nonempty.update(bin for bin, change in changes.items() if "
-            "change.batch.num_rows)\n        self._added = []\n",
-            "        self._nonempty.update(bin for bin, change in changes.items() if "
-            "change.batch.num_rows)\n",
+            "for bin, batch in binned.items()}\n        self._added = []\n",
+            "for bin, batch in binned.items()}\n",
         ),
     ),
     *_of(

@@ -253,6 +253,15 @@ def shared(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield service
 
 
+def test_of_a_job_that_fails_nothing_stays_staged(spark: Any, shared: Any) -> None:
+    rows = spark.range(0, 4, 1, 2)  # the first partition is staged, the second fails
+    bad = rows.selectExpr("id as a", "if(id < 2, 'x', string(assert_true(false, 'no'))) as b")
+    with pytest.raises(Exception, match="no"):
+        shared.input("t").load(bad)
+    assert shared.ask(AwaitStaged("t", 1, 10.0)) == 0
+    shared.input("t").load(rows.selectExpr("id as a", "string(id) as b"))
+
+
 def test_what_cannot_be_followed_is_refused_before_it_starts(
     spark: Any, shared: Any, files: Any
 ) -> None:

@@ -248,6 +248,8 @@ def _rows(parts: list[tuple[int, Arrays]]) -> Counter[tuple[int, int]]:
 
 
 def _store(stored: dict[int, list[Any]], delta: TableDelta) -> None:
+    if delta.is_whole:
+        stored.clear()
     for bin, change in delta.changes.items():
         stored[bin] = [change.batch] if change.is_whole else [*stored.get(bin, ()), change.batch]
 
