@@ -58,16 +58,16 @@ class EdgeLists:
         return np.searchsorted(self.packed, wanted), np.searchsorted(self.packed, wanted, "right")
 
 
-def spread(begins: Ints, ends: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """The items of lists, some at a time: of which list each is, and where.
+def spread(begins: Ints, ends: Ints, piece: int = PIECE) -> Iterator[tuple[Ints, Ints]]:
+    """The items of lists, `piece` at a time: of which list each is, and where.
 
     >>> [(of.tolist(), at.tolist()) for of, at in spread(np.array([5, 9]), np.array([7, 10]))]
     [([0, 0, 1], [5, 6, 9])]
     """
     before = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(ends - begins, out=before[1:])
-    for low in range(0, int(before[-1]), PIECE):
-        items = np.arange(low, min(low + PIECE, int(before[-1])))
+    for low in range(0, int(before[-1]), piece):
+        items = np.arange(low, min(low + piece, int(before[-1])))
         of = np.searchsorted(before, items, "right") - 1
         yield of, begins[of] + items - before[of]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 
 from pointstamp.graph import Graph
@@ -66,3 +68,15 @@ def test_a_path_of_many_edges_is_found():
     graph = Graph({"src": np.arange(n), "dst": np.arange(1, n + 1)})
     [path] = graph.bfs("id = 0", f"id = {n}", max_path_length=n).to_pylist()
     assert [path[f"v{i}"]["id"] for i in range(1, n)] == list(range(1, n))
+
+
+def test_cycles_of_many_vertices_are_found_and_long_ways_that_do_not_return_are_not_walked():
+    n = 1500  # more than Python's calls may be deep
+    ring = np.arange(n)
+    sources = np.concatenate([ring, ring[:-1] + n])  # and a path beside it
+    graph = Graph({"src": sources, "dst": np.concatenate([np.roll(ring, -1), ring[1:] + n])})
+    tracemalloc.start()
+    [cycle] = graph.detect_cycles().column("found_cycles").to_pylist()
+    assert tracemalloc.get_traced_memory()[1] < 1000 * n
+    tracemalloc.stop()
+    assert cycle == [*range(n), 0]
