@@ -48,11 +48,18 @@ def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
         raise SchemaError(
             f"{what} have more than one column {repeated[0]!r}: give each its own name"
         )
-    return _without_views(table)
+    return _takeable(table)
 
 
-def _without_views(table: Any) -> Any:
-    """The table with views of text and bytes as text and bytes, from which Arrow can take."""
+def _takeable(table: Any) -> Any:
+    """The table with views of text and bytes as text and bytes, and runs as single values.
+
+    From the others Arrow cannot take.
+    """
+    for name in table.schema.names:
+        if pa.types.is_run_end_encoded(table.schema.field(name).type):
+            values = pc.call_function("run_end_decode", [table.column(name)])
+            table = with_column(table, name, values)
     plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     fields = [field.with_type(plain.get(field.type, field.type)) for field in table.schema]
     return table.cast(pa.schema(fields, table.schema.metadata))

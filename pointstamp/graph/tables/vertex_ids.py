@@ -154,15 +154,26 @@ def _plain(column: Any) -> Any:
 def _keys_of(values: Any) -> Any:
     """What Arrow can look up: the ids themselves, or what is as good.
 
-    Of structs and lists that is a text of each; of UUIDs and the like what they are stored as; and
-    of short floats and decimals, which Arrow cannot order, longer ones.
+    Of structs and lists that is a text of each; of UUIDs and the like what they are stored as; of
+    short floats and decimals, which Arrow cannot order, longer ones; and of floats 0.0 for -0.0.
     """
     if isinstance(values.type, pa.BaseExtensionType):
         return _keys_of(values.storage)
-    if pa.types.is_float16(values.type):
-        return values.cast(pa.float32())
+    if pa.types.is_floating(values.type):
+        short = pa.types.is_float16(values.type)
+        return pc.add(values.cast(pa.float32()) if short else values, 0.0)
     if pa.types.is_decimal(values.type) and values.type.bit_width < 128:
         return values.cast(pa.decimal128(values.type.precision, values.type.scale))
     if pa.types.is_nested(values.type):
-        return pa.array([repr(value) for value in values.to_pylist()], pa.string())
+        counted = values.cast(_counted(values.type))
+        return pa.array([repr(value) for value in counted.to_pylist()], pa.string())
     return values
+
+
+def _counted(kind: Any) -> Any:
+    """A type with nanoseconds, which Python's times have not, as counts of them."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_counted(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_counted(kind.value_type)))
+    return pa.int64() if getattr(kind, "unit", None) == "ns" else kind

@@ -44,6 +44,12 @@ def test_ids_of_these_types_are_numbered_in_their_order(name):
     assert walk == [second, second]
 
 
+def test_ids_that_are_equal_are_one_and_those_that_look_so_are_not():
+    assert Graph({"src": [0.0], "dst": [-0.0]}).vertices.num_rows == 1
+    times = pa.array([{"t": 2}, {"t": 1}], pa.struct([("t", pa.time64("ns"))]))
+    assert Graph({"src": times, "dst": times}).vertices.num_rows == 2  # in Python both are 0:00
+
+
 def test_ids_that_have_no_order_are_refused_by_name():
     spans = pa.array([(1, 2, 3), (2, 3, 4)], pa.month_day_nano_interval())
     with pytest.raises(SchemaError, match="these are month_day_nano_interval, which Arrow cannot"):
@@ -120,6 +126,26 @@ def test_answers_of_an_empty_graph_have_their_types(name):
 
 
 _NO_EDGES = {"src": [], "dst": []}
+
+
+def test_attributes_in_runs_are_found_as_their_values():
+    runs = pa.RunEndEncodedArray.from_arrays([1, 3], ["x", "y"])
+    graph = Graph({"id": [1, 2, 3], "kind": runs}, {"src": [1, 2], "dst": [2, 3]})
+    [found] = graph.find("(a)-[]->(b)", "a.kind = 'y'").to_pylist()
+    assert found["b"] == {"id": 3, "kind": "y"}
+
+
+def test_means_of_decimals_have_four_digits_more_and_distinct_zeros_are_one():
+    def made(text, values, kind):
+        edges = {"src": [1, 2], "dst": [3, 3], "w": pa.array(values, kind)}
+        [found] = Graph(edges).aggregate_messages(text, send_to_dst="edge.w").column(1).to_pylist()
+        return found
+
+    ones = [decimal.Decimal(1), decimal.Decimal(2)]
+    assert made("avg(msg)", ones, pa.decimal128(10, 0)) == decimal.Decimal("1.5")
+    nines = [decimal.Decimal("9" * 38)] * 2
+    assert made("avg(msg)", nines, pa.decimal128(38, 0)) == nines[0]
+    assert made("count_distinct(msg)", [0.0, -0.0], pa.float64()) == 1
 
 
 def test_sums_that_do_not_fit_are_refused_and_those_that_do_are_right():
