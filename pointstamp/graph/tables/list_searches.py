@@ -67,6 +67,10 @@ _CELLS = 1 << 17
 """So many vertices the paths of a piece have together; there is a piece for each length."""
 
 
+_STEPS = 1 << 22
+"""So many steps the walks of a piece have together, where one walk has no more."""
+
+
 class _Growing:
     """Paths of one length, and what is left of the edges that lead on from their ends."""
 
@@ -126,8 +130,9 @@ class WalkTask:
         lists = graph.lists((), False, False) if len(rows) else None
         begins = np.repeat(np.arange(graph.n)[index::peers], self.n_walks)
         numbers = np.tile(np.arange(self.n_walks), len(begins) // max(self.n_walks, 1))
-        for low in range(0, len(begins), PIECE):
-            part = slice(low, low + PIECE)
+        size = max(1, min(PIECE, _STEPS // (self.length + 1)))
+        for low in range(0, len(begins), size):
+            part = slice(low, low + size)
             yield self._walked(lists, begins[part], numbers[part])
 
     def _walked(self, lists: EdgeLists | None, begins: Ints, numbers: Ints) -> Any:

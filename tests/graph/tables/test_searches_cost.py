@@ -5,9 +5,10 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pyarrow as pa
 
 from pointstamp.graph import Graph
-from pointstamp.graph.tables import element_search, numbered_graph
+from pointstamp.graph.tables import element_search, list_searches, numbered_graph
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.numbered_graph import KEPT, NumberedGraph
 from pointstamp.graph.tables.path_search import PathEnds, path_search
@@ -80,3 +81,23 @@ def test_cycles_of_many_vertices_are_found_and_long_ways_that_do_not_return_are_
     assert tracemalloc.get_traced_memory()[1] < 1000 * n
     tracemalloc.stop()
     assert cycle == [*range(n), 0]
+
+
+def test_a_search_for_a_path_that_is_not_there_takes_memory_for_each_vertex_once():
+    n = 4000
+    graph = Graph({"id": np.arange(n + 1)}, {"src": np.arange(n - 1), "dst": np.arange(1, n)})
+    assert graph.count("(a)-[]->(b)") == n - 1  # which makes what is kept
+    tracemalloc.start()
+    assert graph.bfs("id = 0", f"id = {n}", max_path_length=n).num_rows == 0
+    assert tracemalloc.get_traced_memory()[1] < 1000 * n  # and not a flag for each at each distance
+    tracemalloc.stop()
+
+
+def test_long_walks_are_made_some_at_a_time(monkeypatch):
+    graph = Graph({"src": [0, 1, 2], "dst": [1, 2, 0]})
+    task = list_searches.WalkTask(2, 20, 0.0, 3)
+    [whole] = task.pieces(graph._numbered, 0, 1)
+    monkeypatch.setattr(list_searches, "_STEPS", 50)
+    pieces = list(task.pieces(graph._numbered, 0, 1))
+    assert [piece.num_rows for piece in pieces] == [2, 2, 2]
+    assert pa.concat_batches(pieces) == whole
