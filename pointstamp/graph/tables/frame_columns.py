@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.frames import whole_table
 from pointstamp.errors import ColumnError, SchemaError, UsageError
+from pointstamp.graph.tables.hashed_ids import NUMBER
 from pointstamp.graph.tables.sql_text import parse_sql
 from pointstamp.graph.tables.sql_values import column_of, holds
 
@@ -70,9 +71,9 @@ def mask_of(condition: Any, table: Any, what: str) -> Bools:
     if isinstance(condition, str):
         return holds(parse_sql(condition), column_of(table, what), table.num_rows)
     if is_expression(condition) and isinstance(condition, pc.Expression):
-        numbered = table.append_column("", pa.array(np.arange(table.num_rows)))
+        numbered = table.append_column(NUMBER, pa.array(np.arange(table.num_rows)))
         mask = np.zeros(table.num_rows, np.bool_)
-        mask[numbered.filter(condition).column("").to_numpy()] = True
+        mask[numbered.filter(condition).column(NUMBER).to_numpy()] = True
         return mask
     raise UsageError(
         "a condition is text such as \"age > 30 and kind = 'bank'\", or an expression of "

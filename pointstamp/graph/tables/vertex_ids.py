@@ -104,13 +104,28 @@ def cast_ids(column: Any, kind: Any, what: str) -> Any:
 def array_of_ids(ids: Sequence[Any], kind: Any) -> Any:
     """Ids as an Arrow array of their type; what Arrow or this raises, if they are not of it.
 
-    A time without a zone is none of those that have one, and Arrow would take it for one of UTC.
+    A time without a zone is none of those that have one, and Arrow would take it for one of UTC;
+    nor is 1.5 an integer, for which it would take 1.
     """
     if pa.types.is_timestamp(kind):
         wrong = [one for one in ids if _is_time(one) and (one.tzinfo is None) == is_zoned(kind)]
         if wrong:
             raise ValueError("times with a zone and without one are not the same")
-    return pa.array(list(ids), kind)
+    found = pa.array(list(ids), kind)
+    if not pa.types.is_floating(kind) and _is_changed(list(ids), found):
+        raise ValueError("not all of them are of that type")
+    return found
+
+
+def _is_changed(ids: list[Any], found: Any) -> bool:
+    """Whether numbers or times among ids became others, as a time does that becomes a day."""
+    try:
+        given = pa.array(ids)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return False  # which have no type that all of them are of
+    if not (pa.types.is_floating(given.type) or pa.types.is_temporal(given.type)):
+        return False
+    return not found.cast(given.type).equals(given)
 
 
 def _is_time(value: Any) -> bool:

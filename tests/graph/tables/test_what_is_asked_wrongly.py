@@ -8,6 +8,7 @@ import uuid
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pointstamp.errors import GraphError, SchemaError, UsageError
@@ -181,6 +182,28 @@ def test_a_program_whose_sums_do_not_fit_is_refused():
     both = Graph({"src": [1, 1], "dst": [1, 1]})
     with pytest.raises(SchemaError, match="does not fit into int64"):
         both.pregel({"n": ("1", "msg")}, "sum(msg)", send_to_dst="src.n", max_iter=80)
+
+
+def test_ids_that_would_be_others_as_ids_of_the_graph_are_in_none():
+    days = pa.array([datetime.date(2020, 1, 1)])
+    of_days, of_integers = (Graph({"src": ids, "dst": ids}) for ids in (days, [1]))
+    for graph, other in ((of_days, DAYS[0] + datetime.timedelta(hours=5)), (of_integers, 1.5)):
+        with pytest.raises(GraphError, match=r"are not$"):
+            graph.sssp(other, None)
+    assert of_days.sssp(DAYS[0], None) == of_days.sssp(DAYS[0].date(), None)
+    assert of_integers.shortest_paths([1.0]) == of_integers.shortest_paths(np.array([1]))
+    with pytest.raises(UsageError, match=r"a list of ids, and 1 is none: say \[1\]"):
+        of_integers.shortest_paths(1)
+
+
+def test_arguments_may_be_large_or_numpy_s():
+    graph = Graph({"src": ["a", "b"], "dst": ["b", "a"], "": [1, 2]})
+    for of_seed in (graph.maximal_independent_set, graph.random_walks):
+        assert of_seed(seed=2**64 + 3) == of_seed(seed=3)
+    assert graph.find("(a)-[]->(b)", limit=2**70).num_rows == 2
+    ranks = [graph.page_rank(share, tol=np.float32(0.5)) for share in (0.5, np.float32(0.5))]
+    assert ranks[0] == ranks[1]
+    assert graph.filter_edges(pc.field("src") == "a").edges.num_rows == 1
 
 
 def test_names_of_aggregates_and_of_columns_of_programs():
