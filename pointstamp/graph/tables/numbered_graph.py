@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ class NumberedGraph:
     vertices: Any = None
     edges: Any = None
     _lists: dict[Any, EdgeLists] = field(default_factory=dict, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def lists(
         self,
@@ -105,15 +107,16 @@ class NumberedGraph:
         last few, because each condition has its own: a search holds those that it needs.
         """
         whole = (key, by_target, undirected)
-        found = self._lists.pop(whole, None)
-        if found is None:
-            sources, targets, rows = self.allowed(undirected, edges, at_source, at_target)
-            keys, others = (targets, sources) if by_target else (sources, targets)
-            found = EdgeLists.of(self.n, keys, others, rows)
-        self._lists[whole] = found
-        of_conditions = [kept for kept in self._lists if kept[0] != ()]
-        for oldest in of_conditions[:-KEPT]:
-            del self._lists[oldest]
+        with self._lock:  # or workers that are threads would make them once each
+            found = self._lists.pop(whole, None)
+            if found is None:
+                sources, targets, rows = self.allowed(undirected, edges, at_source, at_target)
+                keys, others = (targets, sources) if by_target else (sources, targets)
+                found = EdgeLists.of(self.n, keys, others, rows)
+            self._lists[whole] = found
+            of_conditions = [kept for kept in self._lists if kept[0] != ()]
+            for oldest in of_conditions[:-KEPT]:
+                del self._lists[oldest]
         return found
 
     def allowed(
@@ -141,4 +144,7 @@ class NumberedGraph:
         return sources[kept], targets[kept], rows[kept]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lists": {}}
+        return {name: v for name, v in self.__dict__.items() if name not in ("_lists", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lists={}, _lock=Lock())

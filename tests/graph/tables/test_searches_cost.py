@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import tracemalloc
+from threading import Thread
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +46,27 @@ def test_lists_that_are_wanted_again_are_not_made_again(monkeypatch):
     assert len(made) == KEPT + 2
     graph.lists(0, False, False)  # which is the oldest one, and gone
     assert len(made) == KEPT + 3
+
+
+def test_workers_that_are_threads_make_lists_once(monkeypatch):
+    made, found = [], []
+    whole = numbered_graph.EdgeLists.of
+    graph = NumberedGraph(2, np.array([0, 1]), np.array([1, 0]))
+    other = Thread(target=lambda: found.append(graph.lists((), False, False)))
+
+    def meeting(*given):
+        made.append(given)
+        if len(made) == 1:
+            other.start()
+            other.join(0.05)  # in which it would make its own
+        return whole(*given)
+
+    monkeypatch.setattr(numbered_graph.EdgeLists, "of", meeting)
+    first = graph.lists((), False, False)
+    other.join()
+    assert found == [first]
+    assert len(made) == 1
+    assert pickle.loads(pickle.dumps(graph)).lists((), False, False).n == 2
 
 
 def test_laying_out_a_long_path_looks_at_each_edge_of_it_twice(monkeypatch):
