@@ -4,6 +4,7 @@ What is found goes to standard output, a JSON object in each line.
 """
 
 from json import dumps
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -97,10 +98,11 @@ def find(
     """Find a pattern in a graph of tables, with attributes."""
     graph = _graph(edges, vertices, workers)
     if count:
-        answer = str(graph.count(pattern, where, distinct=distinct))
+        n = graph.count(pattern, where, distinct=distinct)
+        with answering():
+            print(n)
     else:
-        answer = _lines(graph.find(pattern, where, distinct=distinct, limit=limit))
-    _print(answer)
+        _print_rows(graph.find(pattern, where, distinct=distinct, limit=limit))
 
 
 def graph(
@@ -177,7 +179,7 @@ def graph(
     if where is not None:
         asked = asked.filter_edges(where)
     answer = getattr(asked, method)
-    _print(_lines(answer(**_arguments(method, said, asked)) if callable(answer) else answer))
+    _print_rows(answer(**_arguments(method, said, asked)) if callable(answer) else answer)
 
 
 def _check(method: str, said: dict[str, Any]) -> None:
@@ -227,11 +229,28 @@ def _graph(edges: Path, vertices: Path | None, workers: int) -> Any:
     return Graph(read_table(vertices), read_table(edges), workers=workers)
 
 
-def _lines(table: Any) -> str:
-    return "\n".join(dumps(row, ensure_ascii=False, default=str) for row in table.to_pylist())
+def _print_rows(table: Any) -> None:
+    with answering():
+        for batch in table.to_batches(max_chunksize=_AT_ONCE):
+            for row in batch.to_pylist():
+                print(_line(row))
 
 
-def _print(answer: str) -> None:
-    if answer:
-        with answering():
-            print(answer)
+_AT_ONCE = 1 << 14
+"""So many records are objects of Python at a time."""
+
+
+def _line(row: Any) -> str:
+    try:
+        return dumps(row, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        return dumps(_without_nan(row), ensure_ascii=False, default=str)
+
+
+def _without_nan(value: Any) -> Any:
+    """The value with what JSON has no number for as text, as Spark writes it."""
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {name: _without_nan(one) for name, one in value.items()}
+    return [*map(_without_nan, value)] if isinstance(value, list | tuple) else value

@@ -104,6 +104,7 @@ def _weight_column(batch: Any) -> Floats:
         )
     name = WEIGHT if named else names[2]
     column = kind.column(batch, name, "a graph")
+    of_type = getattr(column, "type", None) or column.dtype
     if not isinstance(column, np.ndarray):
         if column.null_count:
             raise SchemaError(
@@ -113,7 +114,8 @@ def _weight_column(batch: Any) -> Floats:
         column = column.to_numpy(zero_copy_only=False)
     if column.dtype.kind not in "iuf":
         raise SchemaError(
-            f"a weighted graph needs numbers in the column {name!r}, not {column.dtype}"
+            f"a weighted graph needs floats or integers in the column {name!r}, not {of_type}: "
+            "cast them"
         )
     if column.dtype.kind in "iu" and len(column):
         _check_exact([column.max()])

@@ -37,6 +37,9 @@ MAX_ROUNDS = 10_000
 # the mass that is to be spread, and the largest change of a rank.
 _COUNT, _HIGH, _LOW, _CHANGE = -1, -2, -3, -4
 
+_LEAST = np.finfo(np.float64).tiny
+"""Weights that add up to less are as none: a rank divided by them would not be finite."""
+
 _UNIT = 2.0**62
 _HALF = 31
 
@@ -181,7 +184,7 @@ class _WeightedRanks:
 
     def _pass_on(self) -> list[Arrays]:
         partition = self._partition
-        dangling = self._out == 0
+        dangling = self._out < _LEAST
         parts = self.ranks / np.where(dangling, 1.0, self._out)[:, None]
         self._parts[: partition.n] = parts
         masses = np.rint(self.ranks[dangling] * _UNIT).astype(np.int64)

@@ -269,6 +269,55 @@ def peel(
     return np.sort(array[:n_closed])
 
 
+def peel_in_turn(
+    Ints begins,
+    Ints ends,
+    Numbers others,
+    Ints back_begins,
+    Ints back_ends,
+    Numbers back_others,
+):
+    cdef Py_ssize_t i, j, n_stacked, n = begins.shape[0]
+    cdef int64_t turn
+    cdef int32_t place, head
+    array = np.full(n, n, np.int64)
+    cdef int64_t[::1] lasts = array
+    cdef int64_t[::1] counts = np.subtract(back_ends, back_begins)
+    cdef int64_t[::1] back_counts = np.subtract(ends, begins)
+    cdef int32_t[::1] stack = np.empty(n, np.int32)
+    with nogil:
+        for turn in range(-1, n):
+            n_stacked = 0
+            if turn < 0:
+                for i in range(n):
+                    if counts[i] == 0 or back_counts[i] == 0:
+                        lasts[i] = turn
+                        stack[n_stacked] = <int32_t>i
+                        n_stacked += 1
+            elif lasts[turn] == n:
+                lasts[turn] = turn
+                stack[0] = <int32_t>turn
+                n_stacked = 1
+            while n_stacked > 0:
+                n_stacked -= 1
+                place = stack[n_stacked]
+                for j in range(begins[place], ends[place]):
+                    head = others[j]
+                    counts[head] -= 1
+                    if counts[head] == 0 and lasts[head] == n:
+                        lasts[head] = turn
+                        stack[n_stacked] = head
+                        n_stacked += 1
+                for j in range(back_begins[place], back_ends[place]):
+                    head = back_others[j]
+                    back_counts[head] -= 1
+                    if back_counts[head] == 0 and lasts[head] == n:
+                        lasts[head] = turn
+                        stack[n_stacked] = head
+                        n_stacked += 1
+    return array
+
+
 def count_triads(
     Numbers tails,
     Ints begins,

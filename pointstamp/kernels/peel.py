@@ -49,3 +49,42 @@ def peel(
                     closed.append(head)
                     waiting.append(head)
     return np.array(sorted(closed), np.int32)
+
+
+@kernel("graph_loops")
+def peel_in_turn(
+    begins: Ints,
+    ends: Ints,
+    others: Numbers,
+    back_begins: Ints,
+    back_ends: Ints,
+    back_others: Numbers,
+) -> Ints:
+    """Take rows away in their order, each with all that then has no edge in, or none out.
+
+    begins, ends : int64[n] · others : int32[m], the heads of the edges from each row
+    back_... : the same of the edges turned round
+    returns int64[n], at whose turn each is taken away: its own, or that of a row before it
+    without which it is on no cycle; -1 before the first turn.
+    """
+    n = len(begins)
+    lasts = np.full(n, n)
+    ways = (
+        (begins, ends, others, back_ends - back_begins),
+        (back_begins, back_ends, back_others, ends - begins),
+    )
+    for turn in range(-1, n):
+        if turn < 0:
+            waiting = np.flatnonzero((ways[0][3] == 0) | (ways[1][3] == 0)).tolist()
+        else:
+            waiting = [turn] if lasts[turn] == n else []
+        lasts[waiting] = turn
+        while waiting:
+            place = waiting.pop()
+            for first, last, lists, left in ways:
+                for head in lists[first[place] : last[place]].tolist():
+                    left[head] -= 1
+                    if left[head] == 0 and lasts[head] == n:
+                        lasts[head] = turn
+                        waiting.append(head)
+    return lasts

@@ -390,7 +390,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         schema = types.StructType(fields)
         flow = SearchFlow(searches, columns, _arrow(schema))
         found = self._run("matches in a graph", flow, self._edges, schema)
-        return found if limit is None else found.limit(limit)
+        return found if limit is None else found.limit(min(limit, 2**31 - 1))  # Spark's most
 
     def _counted(self, searches: list[ElementSearch]) -> int:
         flow = CountFlow(searches)

@@ -312,10 +312,13 @@ def arriving(frames: Sequence[DataFrame], workers: int) -> DataFrame:
     Each has the number of its DataFrame as its input.
     """
     packed = _packed()
-    dealt = [
-        frame.mapInArrow(_distribute(number, workers), packed)
-        for number, frame in enumerate(frames)
-    ]
+    dealt = []
+    for number, frame in enumerate(frames):
+        names = frame.schema.names
+        if any(set(".`").intersection(name) for name in names):
+            # To `mapInArrow` a dot leads to a field: it finds no such column.
+            frame = frame.toDF(*(f"c{i}" for i in range(len(names))))
+        dealt.append(frame.mapInArrow(_distribute(number, workers, names), packed))
     return reduce(_union, dealt).repartitionById(workers, "worker")
 
 
@@ -412,7 +415,7 @@ LACKING = (
 )
 
 
-def _distribute(input: int, workers: int) -> MapInArrow:
+def _distribute(input: int, workers: int, names: list[str]) -> MapInArrow:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
@@ -424,7 +427,8 @@ def _distribute(input: int, workers: int) -> MapInArrow:
 
         context = TaskContext.get()
         assert context is not None  # there is one in every task
-        return packed_batches.distribute(batches, input, context.partitionId(), workers)
+        named = (batch.rename_columns(names) for batch in batches)
+        return packed_batches.distribute(named, input, context.partitionId(), workers)
 
     return _named(task, f"pointstamp: input {input}")
 

@@ -52,6 +52,15 @@ def test_matches_have_attributes_and_meet_conditions(run: Run, edges: Path, vert
     assert objects(run("find", "(a)-[]->(a)", edges, "--distinct")) == []
 
 
+def test_what_json_has_no_number_for_is_text(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "weights.parquet"
+    weights = [float("nan"), -float("inf"), 0.5]
+    pq.write_table(pa.table({"src": [1, 2, 3], "dst": [2, 3, 1], "w": weights}), path)
+    found = run("find", "(a)-[e]->(b)", path)
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in found.out.splitlines()]
+    assert [line["e"]["w"] for line in lines] == ["NaN", "-Infinity", 0.5]
+
+
 def test_algorithms_give_the_vertices_with_a_column(run: Run, edges: Path, vertices: Path) -> None:
     found = objects(run("graph", "connected_components", edges, "--vertices", vertices))
     assert [row["component"] for row in found] == ["ann", "ann", "ann", "dan"]

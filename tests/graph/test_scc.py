@@ -26,12 +26,22 @@ def test_components_are_those_of_networkx(graph):
     assert same_on_all(strongly_connected_components, *graph) == by_networkx(*graph)
 
 
-def test_rings_in_a_chain_that_colours_must_undo_one_by_one():
-    """All take the colour of the first ring, then what is left takes that of the second."""
-    rings = [[(3 * k + i, 3 * k + (i + 1) % 3) for i in range(3)] for k in range(8)]
-    bridges = [(3 * k, 3 * k + 3) for k in range(7)]
+def test_rings_in_a_chain_are_not_closed_one_by_one(monkeypatch):
+    """As they would be if the first of them coloured all that follow, being the least."""
+    times_round = []
+
+    class Mark(scc._Mark):
+        def __init__(self, search):
+            times_round.append(search)
+            super().__init__(search)
+
+    monkeypatch.setattr(scc, "_Mark", Mark)
+    n = 90
+    rings = [[(3 * k + i, 3 * k + (i + 1) % 3) for i in range(3)] for k in range(n)]
+    bridges = [(3 * k, 3 * k + 3) for k in range(n - 1)]
     edges = [*itertools.chain(*rings), *bridges]
-    assert same_on_all(strongly_connected_components, edges) == by_networkx(edges)
+    assert same_on_all(strongly_connected_components, edges, size=50) == by_networkx(edges)
+    assert len(times_round) < n  # on one worker, on two and on three
 
 
 def test_a_path_is_trimmed():

@@ -75,7 +75,7 @@ def test_the_distances_of_a_real_graph(data):
         ([(1, 2)], "triples"),
         ([(1, 2, "far")], "triples"),
         (Arrays(a=[1], b=[2]), "three columns"),
-        (Arrays(src=[1], dst=[2], weight=["far"]), "numbers in the column 'weight'"),
+        (Arrays(src=[1], dst=[2], weight=["far"]), "floats or integers in the column 'weight'"),
     ],
     ids=str,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -54,6 +56,12 @@ def test_weighted_edges_are_read_from(batch):
             pa.RecordBatch.from_pydict({"src": [1], "dst": [2], "weight": [None]}),
             SchemaError,
             "1 of 1",
+        ),
+        (
+            weighted_columns,
+            pa.RecordBatch.from_pydict({"src": [1], "dst": [2], "weight": [Decimal(1)]}),
+            SchemaError,
+            r"in the column 'weight', not decimal128\(1, 0\): cast them",
         ),
         (weighted_columns, Arrays(src=[1], dst=[2]), ColumnError, "three columns"),
         (weighted_columns, [(1, 2, None)], SchemaError, "triples"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pointstamp.kernels.lists import group
-from pointstamp.kernels.peel import peel
+from pointstamp.kernels.peel import peel, peel_in_turn
 
 N = 8
 
@@ -56,3 +56,25 @@ def test_rows_without_edges_left_are_closed(form, edges, closed):
     expected = by_definition(edges, closed)
     assert found.tolist() == sorted(expected - set(closed))
     assert np.flatnonzero(~is_open).tolist() == sorted(expected)
+
+
+@pytest.mark.parametrize("form", ["compiled", "plain"])
+@given(edges=edge_lists)
+def test_each_row_goes_at_the_turn_without_which_nothing_leads_on(form, edges):
+    table = np.array(edges, np.int32).reshape(-1, 2)
+    sources, targets = table[:, 0].copy(), table[:, 1].copy()
+    starts, heads = group(sources, N, targets)
+    back_starts, tails = group(targets, N, sources)
+    run = peel_in_turn if form == "compiled" else peel_in_turn.plain
+    lasts = run(starts[:-1], starts[1:], heads, back_starts[:-1], back_starts[1:], tails)
+    gone = dict.fromkeys(range(N), -1)
+    for turn in range(N):
+        left = {(s, t) for s, t in edges if min(s, t) >= turn}
+        while True:  # what is left when nothing more can be taken away
+            fed, feeding = {t for _, t in left}, {s for s, _ in left}
+            kept = {(s, t) for s, t in left if s in fed and t in feeding}
+            if kept == left:
+                break
+            left = kept
+        gone.update(dict.fromkeys({v for edge in left for v in edge}, turn))
+    assert lasts.tolist() == [gone[v] for v in range(N)]

@@ -230,6 +230,8 @@ def test_attributes_may_have_any_name(spark):
     assert {"a.b", "c.d", "e`f"} <= {name for part in found.values() for name in part}
     assert [tuple(row) for row in graph.reverse().edges.collect()] == [(2, 1, 7, 8)]
     assert graph.filter_vertices("id < 2").edges.columns == edges.columns
+    [match] = graph.find("(a)-[e]->(b)", "a.`a.b` < e.`c.d`", limit=2**40).collect()
+    assert (match.b["a.b"], match.e["e`f"]) == (6, 8)
 
 
 def test_a_graph_without_edges_has_vertices(spark):

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
+
 from pointstamp.errors import UsageError
-from pointstamp.graph.tables.argument_checks import share, whole_number
+from pointstamp.graph.tables.argument_checks import seed_of, share, whole_number
 from pointstamp.graph.tables.vertex_question import ValueColumn, VertexQuestion
 from pointstamp.operators.stream import Stream
 
@@ -145,7 +147,9 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         }
         if max_iter is not None:
             whole_number(max_iter, "max_iter of PageRank")
-        if tol is not None and (isinstance(tol, bool) or not isinstance(tol, int | float)):
+        if tol is not None and (
+            isinstance(tol, bool) or not isinstance(tol, int | float | np.number)
+        ):
             raise UsageError(f"tol of PageRank is a number above 0, not {tol!r}")
         check_ranks(max_iter, tol, options["damping"])
         build = partial(weighted_ranks, **options)
@@ -293,7 +297,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         """
         from pointstamp.graph.independent_set import SELECTED, maximal_independent_set
 
-        build = partial(maximal_independent_set, seed=whole_number(seed, "a seed", None))
+        build = partial(maximal_independent_set, seed=seed_of(seed))
         kind = ValueColumn(SELECTED, "selected", "boolean")
         return self._answered(VertexQuestion(build, kind))
 
@@ -302,6 +306,8 @@ def _several(ids: Sequence[Any] | None, needed: str) -> list[Any]:
     """Ids as a list; text is one id, and no list of those that its characters would be."""
     if isinstance(ids, str | bytes):
         raise UsageError(f"{needed}, a list of ids, and {ids!r} is one: say [{ids!r}]")
+    if not isinstance(ids, Iterable | None):
+        raise UsageError(f"{needed}, a list of ids, and {ids!r} is none: say [{ids!r}]")
     found = [] if ids is None else list(ids)
     if not found:
         raise UsageError(f"{needed}, one vertex or more")

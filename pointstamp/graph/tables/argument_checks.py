@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from pointstamp.errors import SchemaError, UsageError
 
 
@@ -40,9 +42,22 @@ def share(value: Any, name: str) -> float:
     >>> share(0.5, "a probability")
     0.5
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.number)
+        or not 0 <= value <= 1
+    ):
         raise UsageError(f"{name} is a number from 0 to 1, not {value!r}")
     return float(value)
+
+
+def seed_of(value: Any) -> int:
+    """A seed, any integer, as one of 64 bits; a `UsageError` if it is none.
+
+    >>> seed_of(42), seed_of(2**64 + 42)
+    (42, 42)
+    """
+    return (whole_number(value, "a seed", None) + 2**63) % 2**64 - 2**63
 
 
 def check_names(names: Sequence[str], what: str) -> None:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.frames import whole_table
 from pointstamp.errors import ColumnError, SchemaError, UsageError
+from pointstamp.graph.tables.hashed_ids import NUMBER
 from pointstamp.graph.tables.sql_text import parse_sql
 from pointstamp.graph.tables.sql_values import column_of, holds
 
@@ -48,11 +49,18 @@ def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
         raise SchemaError(
             f"{what} have more than one column {repeated[0]!r}: give each its own name"
         )
-    return _without_views(table)
+    return _takeable(table)
 
 
-def _without_views(table: Any) -> Any:
-    """The table with views of text and bytes as text and bytes, from which Arrow can take."""
+def _takeable(table: Any) -> Any:
+    """The table with views of text and bytes as text and bytes, and runs as single values.
+
+    From the others Arrow cannot take.
+    """
+    for name in table.schema.names:
+        if pa.types.is_run_end_encoded(table.schema.field(name).type):
+            values = pc.call_function("run_end_decode", [table.column(name)])
+            table = with_column(table, name, values)
     plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     fields = [field.with_type(plain.get(field.type, field.type)) for field in table.schema]
     return table.cast(pa.schema(fields, table.schema.metadata))
@@ -63,9 +71,9 @@ def mask_of(condition: Any, table: Any, what: str) -> Bools:
     if isinstance(condition, str):
         return holds(parse_sql(condition), column_of(table, what), table.num_rows)
     if is_expression(condition) and isinstance(condition, pc.Expression):
-        numbered = table.append_column("", pa.array(np.arange(table.num_rows)))
+        numbered = table.append_column(NUMBER, pa.array(np.arange(table.num_rows)))
         mask = np.zeros(table.num_rows, np.bool_)
-        mask[numbered.filter(condition).column("").to_numpy()] = True
+        mask[numbered.filter(condition).column(NUMBER).to_numpy()] = True
         return mask
     raise UsageError(
         "a condition is text such as \"age > 30 and kind = 'bank'\", or an expression of "

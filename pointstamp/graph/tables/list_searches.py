@@ -13,6 +13,8 @@ from pointstamp.containers.convert import arrow_array
 from pointstamp.graph.tables.numbered_graph import PIECE, EdgeLists, Ints, NumberedGraph, spread
 from pointstamp.graph.vertex_lists import with_lists
 from pointstamp.kernels.hashing import hash_ints
+from pointstamp.kernels.lists import group
+from pointstamp.kernels.peel import peel_in_turn
 
 CYCLES, WALK = "found_cycles", "walk"
 
@@ -21,47 +23,91 @@ CYCLES, WALK = "found_cycles", "walk"
 class CycleTask:
     """Every simple cycle once, from its least vertex, as a list that ends where it begins.
 
-    Paths grow from each vertex over greater ones, all of a batch by an edge at a time, and those
-    that lead back are cycles. What no cycle can have, because nothing leads to it or from it, is
-    peeled off before. There may be exponentially many paths: `max_length` bounds their edges.
+    Paths grow from each vertex over greater ones, those of a batch by an edge at a time, and those
+    that lead back are cycles. What no cycle can have, because nothing leads to it or from it once
+    the vertices before the path's first are gone, is not stepped on. There may be exponentially
+    many paths: `max_length` bounds their edges.
     """
 
     max_length: int | None = None
 
     def pieces(self, graph: NumberedGraph, index: int, peers: int) -> Iterator[Any]:
         """This worker's cycles: those from the vertices that it has a share of."""
-        lists = _peeled(graph)
-        begins = np.flatnonzero(np.diff(lists.starts))[index::peers]
-        for low in range(0, len(begins), PIECE):
-            yield from self._grown(lists, begins[low : low + PIECE, None])
+        lists, lasts = _peeled(graph)
+        begins = np.flatnonzero(lasts == np.arange(graph.n))[index::peers]
+        for low in range(0, len(begins), _BEGINS):
+            yield from self._grown(lists, lasts, begins[low : low + _BEGINS, None])
 
-    def _grown(self, lists: EdgeLists, paths: Ints) -> Iterator[Any]:
-        if self.max_length is not None and paths.shape[1] > self.max_length:
-            return
-        last = paths[:, -1]
-        for of, at in spread(lists.starts[last], lists.starts[last + 1]):
-            following = lists.others[at]
-            grown = np.concatenate([paths[of], following[:, None]], axis=1)
-            closed = following == grown[:, 0]
+    def _grown(self, lists: EdgeLists, lasts: Ints, paths: Ints) -> Iterator[Any]:
+        """The cycles of paths, depth first; paths of which all has grown are let go at once."""
+        waiting = [_Growing(lists, paths)]
+        while waiting:
+            growing = waiting[-1]
+            found = growing.piece()
+            if growing.n_left == 0:
+                waiting.pop()
+            if found is None:
+                continue
+            paths, following = found
+            closed = following == paths[:, 0]
             if closed.any():
-                yield with_lists({}, CYCLES, grown[closed])
-            fresh = following > grown[:, 0]
-            fresh &= ~(grown[:, 1:-1] == following[:, None]).any(axis=1)
+                yield with_lists({}, CYCLES, _longer(paths[closed], following[closed]))
+            if self.max_length is not None and paths.shape[1] >= self.max_length:
+                continue
+            fresh = lasts[following] >= paths[:, 0]
+            fresh &= ~(paths == following[:, None]).any(axis=1)
             if fresh.any():
-                yield from self._grown(lists, grown[fresh])
+                waiting.append(_Growing(lists, _longer(paths[fresh], following[fresh])))
 
 
-def _peeled(graph: NumberedGraph) -> EdgeLists:
-    """The edges, each once, that are left when vertices without a way in or out are taken away."""
-    pairs = np.unique(graph.sources * graph.n + graph.targets)
-    sources, targets = np.divmod(pairs, max(graph.n, 1))
-    while True:
-        has_out, has_in = np.zeros(graph.n, np.bool_), np.zeros(graph.n, np.bool_)
-        has_out[sources], has_in[targets] = True, True
-        kept = has_in[sources] & has_out[targets]
-        if kept.all():
-            return EdgeLists.of(graph.n, sources, targets, np.arange(len(sources)))
-        sources, targets = sources[kept], targets[kept]
+_BEGINS = 1 << 10
+"""From so many vertices paths grow at a time."""
+
+_CELLS = 1 << 17
+"""So many vertices the paths of a piece have together; there is a piece for each length."""
+
+
+_STEPS = 1 << 22
+"""So many steps the walks of a piece have together, where one walk has no more."""
+
+
+class _Growing:
+    """Paths of one length, and what is left of the edges that lead on from their ends."""
+
+    def __init__(self, lists: EdgeLists, paths: Ints) -> None:
+        self._lists, self._paths = lists, paths
+        begins, ends = lists.starts[paths[:, -1]], lists.starts[paths[:, -1] + 1]
+        self.n_left = int((ends - begins).sum())
+        self._items = spread(begins, ends, max(1, min(PIECE, _CELLS // paths.shape[1])))
+
+    def piece(self) -> tuple[Ints, Ints] | None:
+        """Some of the paths, one for each edge that leads on, and where it leads."""
+        of, at = next(self._items, (None, None))
+        if of is None or at is None:
+            return None
+        self.n_left -= len(of)
+        return self._paths[of], self._lists.others[at]
+
+
+def _longer(paths: Ints, following: Ints) -> Ints:
+    return np.concatenate([paths, following[:, None]], axis=1)
+
+
+def _peeled(graph: NumberedGraph) -> tuple[EdgeLists, Ints]:
+    """The edges, each once, that are on a way that goes on; and until when each vertex is.
+
+    The second is int64[n]: a vertex is on no way once those up to that one are gone. -1 for those
+    that are on none at all.
+    """
+    n = graph.n
+    sources, targets = np.divmod(np.unique(graph.sources * n + graph.targets), max(n, 1))
+    numbers = sources.astype(np.int32), targets.astype(np.int32)
+    starts, heads = group(numbers[0], n, numbers[1])
+    back_starts, tails = group(numbers[1], n, numbers[0])
+    lasts = peel_in_turn(starts[:-1], starts[1:], heads, back_starts[:-1], back_starts[1:], tails)
+    kept = (lasts[sources] >= 0) & (lasts[targets] >= 0)
+    sources, targets = sources[kept], targets[kept]
+    return EdgeLists.of(n, sources, targets, np.arange(len(sources))), lasts
 
 
 @dataclass(frozen=True)
@@ -84,8 +130,9 @@ class WalkTask:
         lists = graph.lists((), False, False) if len(rows) else None
         begins = np.repeat(np.arange(graph.n)[index::peers], self.n_walks)
         numbers = np.tile(np.arange(self.n_walks), len(begins) // max(self.n_walks, 1))
-        for low in range(0, len(begins), PIECE):
-            part = slice(low, low + PIECE)
+        size = max(1, min(PIECE, _STEPS // (self.length + 1)))
+        for low in range(0, len(begins), size):
+            part = slice(low, low + size)
             yield self._walked(lists, begins[part], numbers[part])
 
     def _walked(self, lists: EdgeLists | None, begins: Ints, numbers: Ints) -> Any:

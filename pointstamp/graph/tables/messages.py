@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.errors import ColumnError, SchemaError, UsageError
@@ -295,8 +296,15 @@ def aggregated(to: Ints, messages: Any, aggregates: Sequence[MessageAggregate]) 
     """What messages come to: the records that have any, in order, and a table of aggregates."""
     batch = pa.table({MESSAGE: messages})
     columns = {"to": arrow_array(to)}
+    means: dict[int, Any] = {}
     for i, one in enumerate(aggregates):
-        columns[f"{i}"] = values_of(one.operand, column_of(batch, "messages"), len(to))
+        values = values_of(one.operand, column_of(batch, "messages"), len(to))
+        if AGGREGATES[one.function] == "mean" and _is_narrow_decimal(values.type):
+            means[i] = _mean_type(values.type)
+            values = values.cast(pa.decimal256(76, means[i].scale))
+        if "distinct" in AGGREGATES[one.function] and pa.types.is_floating(values.type):
+            values = pc.add(values, 0.0)  # or -0.0 would be another value than 0.0
+        columns[f"{i}"] = values
     sums = [f"{i}" for i, one in enumerate(aggregates) if AGGREGATES[one.function] == "sum"]
     wanted: Any = [(f"{i}", AGGREGATES[one.function]) for i, one in enumerate(aggregates)]
     groups = pa.table(columns).group_by("to", use_threads=False)
@@ -310,8 +318,20 @@ def aggregated(to: Ints, messages: Any, aggregates: Sequence[MessageAggregate]) 
             f"{', '.join(one.function for one in aggregates)}: {str(error).splitlines()[0]}"
         ) from error
     table = found.select([f"{i}_{function}" for i, function in wanted])
+    for i, kind in means.items():
+        table = table.set_column(i, table.schema.names[i], table.column(i).cast(kind))
     of = numbers(found.column("to").combine_chunks())
     return of, table.rename_columns([one.name for one in aggregates])
+
+
+def _is_narrow_decimal(kind: Any) -> bool:
+    return pa.types.is_decimal(kind) and kind.bit_width <= 128
+
+
+def _mean_type(kind: Any) -> Any:
+    """The type of means of decimals: with four digits more, as in Spark, where there is room."""
+    more = min(4, 38 - kind.precision)
+    return pa.decimal128(kind.precision + more, kind.scale + more)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -58,16 +59,16 @@ class EdgeLists:
         return np.searchsorted(self.packed, wanted), np.searchsorted(self.packed, wanted, "right")
 
 
-def spread(begins: Ints, ends: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """The items of lists, some at a time: of which list each is, and where.
+def spread(begins: Ints, ends: Ints, piece: int = PIECE) -> Iterator[tuple[Ints, Ints]]:
+    """The items of lists, `piece` at a time: of which list each is, and where.
 
     >>> [(of.tolist(), at.tolist()) for of, at in spread(np.array([5, 9]), np.array([7, 10]))]
     [([0, 0, 1], [5, 6, 9])]
     """
     before = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(ends - begins, out=before[1:])
-    for low in range(0, int(before[-1]), PIECE):
-        items = np.arange(low, min(low + PIECE, int(before[-1])))
+    for low in range(0, int(before[-1]), piece):
+        items = np.arange(low, min(low + piece, int(before[-1])))
         of = np.searchsorted(before, items, "right") - 1
         yield of, begins[of] + items - before[of]
 
@@ -89,6 +90,7 @@ class NumberedGraph:
     vertices: Any = None
     edges: Any = None
     _lists: dict[Any, EdgeLists] = field(default_factory=dict, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def lists(
         self,
@@ -105,15 +107,16 @@ class NumberedGraph:
         last few, because each condition has its own: a search holds those that it needs.
         """
         whole = (key, by_target, undirected)
-        found = self._lists.pop(whole, None)
-        if found is None:
-            sources, targets, rows = self.allowed(undirected, edges, at_source, at_target)
-            keys, others = (targets, sources) if by_target else (sources, targets)
-            found = EdgeLists.of(self.n, keys, others, rows)
-        self._lists[whole] = found
-        of_conditions = [kept for kept in self._lists if kept[0] != ()]
-        for oldest in of_conditions[:-KEPT]:
-            del self._lists[oldest]
+        with self._lock:  # or workers that are threads would make them once each
+            found = self._lists.pop(whole, None)
+            if found is None:
+                sources, targets, rows = self.allowed(undirected, edges, at_source, at_target)
+                keys, others = (targets, sources) if by_target else (sources, targets)
+                found = EdgeLists.of(self.n, keys, others, rows)
+            self._lists[whole] = found
+            of_conditions = [kept for kept in self._lists if kept[0] != ()]
+            for oldest in of_conditions[:-KEPT]:
+                del self._lists[oldest]
         return found
 
     def allowed(
@@ -141,4 +144,7 @@ class NumberedGraph:
         return sources[kept], targets[kept], rows[kept]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lists": {}}
+        return {name: v for name, v in self.__dict__.items() if name not in ("_lists", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lists={}, _lock=Lock())

@@ -19,6 +19,7 @@ from pointstamp.graph.tables.element_search import ElementSearch, Prefixes
 from pointstamp.graph.tables.numbered_graph import Bools, Ints, NumberedGraph
 from pointstamp.graph.tables.sql_text import Computed, Constant, Named, Tree
 from pointstamp.graph.tables.sql_values import column_of, holds
+from pointstamp.kernels.lists import group, positions
 
 
 @dataclass(frozen=True)
@@ -83,45 +84,62 @@ class LengthTask:
     def pieces(self, graph: NumberedGraph, index: int, peers: int) -> Iterator[Any]:
         """The length, at the first worker."""
         if index == 0:
-            levels = _levels(graph, self.ends)
-            length = -1 if levels is None else len(levels) - 1
-            yield to_arrow({"length": np.array([length])})
+            reached = _Reached.of(graph, self.ends)
+            yield to_arrow({"length": np.array([-1 if reached is None else reached.length])})
 
 
 def _levels(graph: NumberedGraph, ends: PathEnds) -> list[Bools] | None:
     """By the place in a path, the vertices that are on a shortest one there; None if none is."""
-    if not graph.n:
+    reached = _Reached.of(graph, ends)
+    if reached is None:
         return None
-    of_vertices = column_of(graph.vertices, "vertices")
-    begin, end = (holds(tree, of_vertices, graph.n) for tree in (ends.begin, ends.end))
-    sources, targets = graph.sources, graph.targets
-    if ends.edge is not None and len(sources):
-        kept = holds(ends.edge, column_of(graph.edges, "edges"), len(sources))
-        sources, targets = sources[kept], targets[kept]
-    forward = _reached(begin, end, sources, targets, ends.max_length)
-    if forward is None:
-        return None
-    length = len(forward) - 1
-    levels = [forward[length] & end]
-    for place in range(length - 1, -1, -1):
+    sources, targets, distances = reached.sources, reached.targets, reached.distances
+    levels = [(distances == reached.length) & reached.end]
+    for place in range(reached.length - 1, -1, -1):
         before = np.zeros(graph.n, np.bool_)
         before[sources[levels[0][targets]]] = True
-        levels.insert(0, before & forward[place])
+        levels.insert(0, before & (distances == place))
     return levels
 
 
-def _reached(
-    begin: Bools, end: Bools, sources: Ints, targets: Ints, max_length: int
-) -> list[Bools] | None:
-    """The vertices of each distance from the beginning, up to the first that has an end."""
-    found = [begin]
-    seen = begin.copy()
-    while not (found[-1] & end).any():
-        fresh = np.zeros(len(begin), np.bool_)
-        fresh[targets[found[-1][sources]]] = True
-        fresh &= ~seen
-        if not fresh.any() or len(found) > max_length:
+@dataclass(frozen=True, eq=False)
+class _Reached:
+    """How far vertices are from where paths begin, up to the nearest where they end.
+
+    Attributes
+    ----------
+    distances : int64[n], -1 for what is farther
+    length : int, the distance of the nearest end
+    end : bool[n], where paths end
+    sources, targets : int64[m], the edges by which they may lead
+    """
+
+    distances: Ints
+    length: int
+    end: Bools
+    sources: Ints
+    targets: Ints
+
+    @classmethod
+    def of(cls, graph: NumberedGraph, ends: PathEnds) -> _Reached | None:
+        """What is reached in a graph; None if no end is."""
+        if not graph.n:
             return None
-        seen |= fresh
-        found.append(fresh)
-    return found
+        of_vertices = column_of(graph.vertices, "vertices")
+        begin, end = (holds(tree, of_vertices, graph.n) for tree in (ends.begin, ends.end))
+        sources, targets = graph.sources, graph.targets
+        if ends.edge is not None and len(sources):
+            kept = holds(ends.edge, column_of(graph.edges, "edges"), len(sources))
+            sources, targets = sources[kept], targets[kept]
+        # Lists, and not a look at all edges for each level, of which there may be very many.
+        starts, heads = group(sources.astype(np.int32), graph.n, targets)
+        distances = np.where(begin, 0, -1)
+        last, length = np.flatnonzero(begin), 0
+        while not end[last].any():
+            following = heads[positions(starts[last], starts[last + 1])]
+            last = np.unique(following[distances[following] < 0])
+            if not len(last) or length == ends.max_length:
+                return None
+            length += 1
+            distances[last] = length
+        return cls(distances, length, end, sources, targets)

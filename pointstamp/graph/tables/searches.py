@@ -8,7 +8,7 @@ from typing import Generic
 
 from pointstamp.errors import ColumnError, PatternError
 from pointstamp.graph.tables.algorithms import Frame
-from pointstamp.graph.tables.argument_checks import share, whole_number
+from pointstamp.graph.tables.argument_checks import seed_of, share, whole_number
 from pointstamp.graph.tables.element_pattern import ElementPattern, parse_elements
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.path_search import PathEnds, path_search
@@ -81,7 +81,7 @@ class GraphSearches(ABC, Generic[Frame]):
                 "vertex or an edge, or use count"
             )
         if limit is not None:
-            limit = whole_number(limit, "a limit")
+            limit = min(whole_number(limit, "a limit"), 2**63 - 1)
         return self._found([replace(search, limit=limit) for search in searches], limit)
 
     def count(self, pattern: str, where: str | None = None, *, distinct: bool = False) -> int:
@@ -182,7 +182,7 @@ class GraphSearches(ABC, Generic[Frame]):
             whole_number(num_walks, "num_walks of random_walks", 1),
             whole_number(length, "length of random_walks"),
             share(restart_probability, "restart_probability"),
-            whole_number(seed, "a seed", None),
+            seed_of(seed),
         )
         return self._lists(task, WALK)
 

@@ -2,12 +2,13 @@
 
 Nulls are as in SQL: what is computed of a null is null, but `and` and `or` where the other side
 decides; a condition holds where it is true, and not where it is null. `/` gives floats, and null
-where it divides by 0.
+where it divides by 0. NaN is as Arrow has it: equal to nothing, and neither less nor greater.
 """
 
 from __future__ import annotations
 
 import datetime
+import decimal
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,11 @@ _PLAIN: dict[str, str] = {
     "least": "min_element_wise",
 }
 _BOOLEAN = frozenset(["and", "or", "not"])
+_COMPARING = frozenset(
+    ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "in", "same"]
+)
+_KEEPING = frozenset(["coalesce", "greatest", "least", "remainder", "mod"])
+"""What gives one of its operands, or less than one."""
 
 _TYPES = {
     "int": pa.int32(),
@@ -140,7 +146,7 @@ def _value_of(tree: Tree, lookup: Lookup) -> Any:
     if isinstance(tree, Constant):
         return _constant(tree)
     if isinstance(tree, Named):
-        return lookup(tree)
+        return _plain(lookup(tree))
     operands = [_value_of(operand, lookup) for operand in tree.operands]
     try:
         return _computed(tree.function, operands)
@@ -159,15 +165,27 @@ def _constant(constant: Constant) -> Any:
             moment = datetime.datetime.fromisoformat(constant.value)
             zone = "UTC" if moment.tzinfo else None
             return pa.scalar(moment, pa.timestamp("us", zone))
-        return pa.scalar(constant.value)
+        is_wide = isinstance(constant.value, int) and abs(constant.value) >= 2**63
+        return pa.scalar(decimal.Decimal(constant.value) if is_wide else constant.value)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         what = f"the {constant.kind or 'number'} {constant.value!r}"
         raise UsageError(f"{what} in a condition is none: {error}") from error
 
 
+def _plain(column: Any) -> Any:
+    """A column of a dictionary by its values, and short floats as longer: Arrow computes so."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+
+
 def _computed(function: str, operands: list[Any]) -> Any:
-    if function in _PLAIN or function in ("in", "same"):
-        operands = _leveled(operands)
+    if function in _PLAIN or function in ("in", "same", "remainder", "mod"):
+        operands = _leveled(function, _typed(operands))
+        if function != "is_null" and all(pa.types.is_null(one.type) for one in operands):
+            if function not in ("same", *_BOOLEAN):
+                return max(operands, key=lambda one: not isinstance(one, pa.Scalar))
+            operands = [_as_boolean(one) for one in operands]
     own = _OWN.get(function)
     if own is not None:
         return own(*operands)
@@ -179,15 +197,46 @@ def _computed(function: str, operands: list[Any]) -> Any:
     return pc.call_function(_PLAIN[function], operands)
 
 
+def _typed(operands: list[Any]) -> list[Any]:
+    """Nulls without a type as of the type of what is beside them."""
+    kinds = [one.type for one in operands if not pa.types.is_null(one.type)]
+    if not kinds or len(kinds) == len(operands):
+        return operands
+    return [_nulls(one, kinds[0]) if pa.types.is_null(one.type) else one for one in operands]
+
+
+def _nulls(of: Any, kind: Any) -> Any:
+    return pa.scalar(None, kind) if isinstance(of, pa.Scalar) else pa.nulls(len(of), kind)
+
+
 def _as_boolean(value: Any) -> Any:
     return value.cast(pa.bool_()) if pa.types.is_null(value.type) else value
 
 
-def _leveled(operands: list[Any]) -> list[Any]:
-    """Integers as floats where both are together, which Arrow refuses for those over 2**53."""
-    if not any(pa.types.is_floating(operand.type) for operand in operands):
+def _leveled(function: str, operands: list[Any]) -> list[Any]:
+    """Integers as one kind of numbers with what is beside them.
+
+    As floats beside those, which Arrow refuses for integers over 2**53; and those of 64 bits
+    without a sign beside those with one, of which Arrow refuses what the other kind has not.
+    """
+    if any(pa.types.is_floating(operand.type) for operand in operands):
+        return [_float(one) if pa.types.is_integer(one.type) else one for one in operands]
+    if not any(pa.types.is_uint64(operand.type) for operand in operands):
         return operands
-    return [_float(one) if pa.types.is_integer(one.type) else one for one in operands]
+    signed = [one for one in operands if pa.types.is_signed_integer(one.type)]
+    if function in _COMPARING and signed:
+        return [one.cast(_WIDE) if pa.types.is_integer(one.type) else one for one in operands]
+    if function in _KEEPING and all(_is_natural(one) for one in signed):
+        return [one.cast(pa.uint64()) if pa.types.is_integer(one.type) else one for one in operands]
+    return operands
+
+
+_WIDE = pa.decimal128(20, 0)
+"""Has all integers of 64 bits, with a sign or without one."""
+
+
+def _is_natural(value: Any) -> bool:
+    return isinstance(value, pa.Scalar) and (not value.is_valid or value.as_py() >= 0)
 
 
 def _float(value: Any) -> Any:

@@ -104,13 +104,28 @@ def cast_ids(column: Any, kind: Any, what: str) -> Any:
 def array_of_ids(ids: Sequence[Any], kind: Any) -> Any:
     """Ids as an Arrow array of their type; what Arrow or this raises, if they are not of it.
 
-    A time without a zone is none of those that have one, and Arrow would take it for one of UTC.
+    A time without a zone is none of those that have one, and Arrow would take it for one of UTC;
+    nor is 1.5 an integer, for which it would take 1.
     """
     if pa.types.is_timestamp(kind):
         wrong = [one for one in ids if _is_time(one) and (one.tzinfo is None) == is_zoned(kind)]
         if wrong:
             raise ValueError("times with a zone and without one are not the same")
-    return pa.array(list(ids), kind)
+    found = pa.array(list(ids), kind)
+    if not pa.types.is_floating(kind) and _is_changed(list(ids), found):
+        raise ValueError("not all of them are of that type")
+    return found
+
+
+def _is_changed(ids: list[Any], found: Any) -> bool:
+    """Whether numbers or times among ids became others, as a time does that becomes a day."""
+    try:
+        given = pa.array(ids)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return False  # which have no type that all of them are of
+    if not (pa.types.is_floating(given.type) or pa.types.is_temporal(given.type)):
+        return False
+    return not found.cast(given.type).equals(given)
 
 
 def _is_time(value: Any) -> bool:
@@ -154,15 +169,26 @@ def _plain(column: Any) -> Any:
 def _keys_of(values: Any) -> Any:
     """What Arrow can look up: the ids themselves, or what is as good.
 
-    Of structs and lists that is a text of each; of UUIDs and the like what they are stored as; and
-    of short floats and decimals, which Arrow cannot order, longer ones.
+    Of structs and lists that is a text of each; of UUIDs and the like what they are stored as; of
+    short floats and decimals, which Arrow cannot order, longer ones; and of floats 0.0 for -0.0.
     """
     if isinstance(values.type, pa.BaseExtensionType):
         return _keys_of(values.storage)
-    if pa.types.is_float16(values.type):
-        return values.cast(pa.float32())
+    if pa.types.is_floating(values.type):
+        short = pa.types.is_float16(values.type)
+        return pc.add(values.cast(pa.float32()) if short else values, 0.0)
     if pa.types.is_decimal(values.type) and values.type.bit_width < 128:
         return values.cast(pa.decimal128(values.type.precision, values.type.scale))
     if pa.types.is_nested(values.type):
-        return pa.array([repr(value) for value in values.to_pylist()], pa.string())
+        counted = values.cast(_counted(values.type))
+        return pa.array([repr(value) for value in counted.to_pylist()], pa.string())
     return values
+
+
+def _counted(kind: Any) -> Any:
+    """A type with nanoseconds, which Python's times have not, as counts of them."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_counted(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_counted(kind.value_type)))
+    return pa.int64() if getattr(kind, "unit", None) == "ns" else kind

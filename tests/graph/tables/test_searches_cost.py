@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+import tracemalloc
+from threading import Thread
+
 import numpy as np
+import pyarrow as pa
 
 from pointstamp.graph import Graph
-from pointstamp.graph.tables import element_search, numbered_graph
+from pointstamp.graph.tables import element_search, list_searches, numbered_graph
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.numbered_graph import KEPT, NumberedGraph
 from pointstamp.graph.tables.path_search import PathEnds, path_search
@@ -43,6 +48,27 @@ def test_lists_that_are_wanted_again_are_not_made_again(monkeypatch):
     assert len(made) == KEPT + 3
 
 
+def test_workers_that_are_threads_make_lists_once(monkeypatch):
+    made, found = [], []
+    whole = numbered_graph.EdgeLists.of
+    graph = NumberedGraph(2, np.array([0, 1]), np.array([1, 0]))
+    other = Thread(target=lambda: found.append(graph.lists((), False, False)))
+
+    def meeting(*given):
+        made.append(given)
+        if len(made) == 1:
+            other.start()
+            other.join(0.05)  # in which it would make its own
+        return whole(*given)
+
+    monkeypatch.setattr(numbered_graph.EdgeLists, "of", meeting)
+    first = graph.lists((), False, False)
+    other.join()
+    assert found == [first]
+    assert len(made) == 1
+    assert pickle.loads(pickle.dumps(graph)).lists((), False, False).n == 2
+
+
 def test_laying_out_a_long_path_looks_at_each_edge_of_it_twice(monkeypatch):
     looked = []
     seen = element_search._Unbound._seen_from
@@ -66,3 +92,35 @@ def test_a_path_of_many_edges_is_found():
     graph = Graph({"src": np.arange(n), "dst": np.arange(1, n + 1)})
     [path] = graph.bfs("id = 0", f"id = {n}", max_path_length=n).to_pylist()
     assert [path[f"v{i}"]["id"] for i in range(1, n)] == list(range(1, n))
+
+
+def test_cycles_of_many_vertices_are_found_and_long_ways_that_do_not_return_are_not_walked():
+    n = 1500  # more than Python's calls may be deep
+    ring = np.arange(n)
+    sources = np.concatenate([ring, ring[:-1] + n])  # and a path beside it
+    graph = Graph({"src": sources, "dst": np.concatenate([np.roll(ring, -1), ring[1:] + n])})
+    tracemalloc.start()
+    [cycle] = graph.detect_cycles().column("found_cycles").to_pylist()
+    assert tracemalloc.get_traced_memory()[1] < 1000 * n
+    tracemalloc.stop()
+    assert cycle == [*range(n), 0]
+
+
+def test_a_search_for_a_path_that_is_not_there_takes_memory_for_each_vertex_once():
+    n = 4000
+    graph = Graph({"id": np.arange(n + 1)}, {"src": np.arange(n - 1), "dst": np.arange(1, n)})
+    assert graph.count("(a)-[]->(b)") == n - 1  # which makes what is kept
+    tracemalloc.start()
+    assert graph.bfs("id = 0", f"id = {n}", max_path_length=n).num_rows == 0
+    assert tracemalloc.get_traced_memory()[1] < 1000 * n  # and not a flag for each at each distance
+    tracemalloc.stop()
+
+
+def test_long_walks_are_made_some_at_a_time(monkeypatch):
+    graph = Graph({"src": [0, 1, 2], "dst": [1, 2, 0]})
+    task = list_searches.WalkTask(2, 20, 0.0, 3)
+    [whole] = task.pieces(graph._numbered, 0, 1)
+    monkeypatch.setattr(list_searches, "_STEPS", 50)
+    pieces = list(task.pieces(graph._numbered, 0, 1))
+    assert [piece.num_rows for piece in pieces] == [2, 2, 2]
+    assert pa.concat_batches(pieces) == whole

@@ -66,6 +66,12 @@ def nx_pagerank(graph, personalization=None):
     return dict(zip(nodes, ranks, strict=True))
 
 
+def test_weights_next_to_none_are_none():
+    edges = {"src": ["a", "b"], "dst": ["b", "a"], "least": [5e-324, 1.0], "none": [0.0, 1.0]}
+    least, none = (Graph(edges).page_rank(max_iter=3, weight=w) for w in ("least", "none"))
+    assert least == none
+
+
 @quick
 @given(tables())
 def test_personalized_ranks_are_those_of_each_source(drawn):
@@ -259,7 +265,7 @@ def test_what_is_asked_wrongly_is_refused():
         graph.page_rank()
     for cost, says in (
         (None, "of 1 in the column 'cost' are null"),
-        ("2", "numbers in the column 'cost'"),
+        ("2", "integers in the column 'cost', not string: cast"),
     ):
         with pytest.raises(SchemaError, match=says):
             Graph({"src": ["a"], "dst": ["b"], "cost": pa.array([cost])}).sssp("a", "cost")

@@ -8,6 +8,7 @@ import uuid
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pointstamp.errors import GraphError, SchemaError, UsageError
@@ -42,6 +43,12 @@ def test_ids_of_these_types_are_numbered_in_their_order(name):
     assert graph.count("(a)-[]->(b)") == 2
     [walk] = graph.detect_cycles().column("found_cycles").to_pylist()
     assert walk == [second, second]
+
+
+def test_ids_that_are_equal_are_one_and_those_that_look_so_are_not():
+    assert Graph({"src": [0.0], "dst": [-0.0]}).vertices.num_rows == 1
+    times = pa.array([{"t": 2}, {"t": 1}], pa.struct([("t", pa.time64("ns"))]))
+    assert Graph({"src": times, "dst": times}).vertices.num_rows == 2  # in Python both are 0:00
 
 
 def test_ids_that_have_no_order_are_refused_by_name():
@@ -122,6 +129,26 @@ def test_answers_of_an_empty_graph_have_their_types(name):
 _NO_EDGES = {"src": [], "dst": []}
 
 
+def test_attributes_in_runs_are_found_as_their_values():
+    runs = pa.RunEndEncodedArray.from_arrays([1, 3], ["x", "y"])
+    graph = Graph({"id": [1, 2, 3], "kind": runs}, {"src": [1, 2], "dst": [2, 3]})
+    [found] = graph.find("(a)-[]->(b)", "a.kind = 'y'").to_pylist()
+    assert found["b"] == {"id": 3, "kind": "y"}
+
+
+def test_means_of_decimals_have_four_digits_more_and_distinct_zeros_are_one():
+    def made(text, values, kind):
+        edges = {"src": [1, 2], "dst": [3, 3], "w": pa.array(values, kind)}
+        [found] = Graph(edges).aggregate_messages(text, send_to_dst="edge.w").column(1).to_pylist()
+        return found
+
+    ones = [decimal.Decimal(1), decimal.Decimal(2)]
+    assert made("avg(msg)", ones, pa.decimal128(10, 0)) == decimal.Decimal("1.5")
+    nines = [decimal.Decimal("9" * 38)] * 2
+    assert made("avg(msg)", nines, pa.decimal128(38, 0)) == nines[0]
+    assert made("count_distinct(msg)", [0.0, -0.0], pa.float64()) == 1
+
+
 def test_sums_that_do_not_fit_are_refused_and_those_that_do_are_right():
     def summed(values, kind):
         edges = {"src": [1, 2, 3], "dst": [4, 4, 4], "w": pa.array(values, kind)}
@@ -155,6 +182,28 @@ def test_a_program_whose_sums_do_not_fit_is_refused():
     both = Graph({"src": [1, 1], "dst": [1, 1]})
     with pytest.raises(SchemaError, match="does not fit into int64"):
         both.pregel({"n": ("1", "msg")}, "sum(msg)", send_to_dst="src.n", max_iter=80)
+
+
+def test_ids_that_would_be_others_as_ids_of_the_graph_are_in_none():
+    days = pa.array([datetime.date(2020, 1, 1)])
+    of_days, of_integers = (Graph({"src": ids, "dst": ids}) for ids in (days, [1]))
+    for graph, other in ((of_days, DAYS[0] + datetime.timedelta(hours=5)), (of_integers, 1.5)):
+        with pytest.raises(GraphError, match=r"are not$"):
+            graph.sssp(other, None)
+    assert of_days.sssp(DAYS[0], None) == of_days.sssp(DAYS[0].date(), None)
+    assert of_integers.shortest_paths([1.0]) == of_integers.shortest_paths(np.array([1]))
+    with pytest.raises(UsageError, match=r"a list of ids, and 1 is none: say \[1\]"):
+        of_integers.shortest_paths(1)
+
+
+def test_arguments_may_be_large_or_numpy_s():
+    graph = Graph({"src": ["a", "b"], "dst": ["b", "a"], "": [1, 2]})
+    for of_seed in (graph.maximal_independent_set, graph.random_walks):
+        assert of_seed(seed=2**64 + 3) == of_seed(seed=3)
+    assert graph.find("(a)-[]->(b)", limit=2**70).num_rows == 2
+    ranks = [graph.page_rank(share, tol=np.float32(0.5)) for share in (0.5, np.float32(0.5))]
+    assert ranks[0] == ranks[1]
+    assert graph.filter_edges(pc.field("src") == "a").edges.num_rows == 1
 
 
 def test_names_of_aggregates_and_of_columns_of_programs():
