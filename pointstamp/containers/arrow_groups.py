@@ -92,7 +92,7 @@ def aggregated(
     """
     names = _names(batch, key, operator)
     if named := named_columns(key, aggregates):
-        column_names(named, batch.schema.names, operator)
+        column_names(named, batch.schema.names, operator, "aggregate")
     table = pa.Table.from_batches([batch])
     for name in names:
         column = batch.column(name)

@@ -43,7 +43,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, DataError
 from pointstamp.operators.partial_aggregates import in_part
 from pointstamp.operators.split_merge import concatenate
-from pointstamp.operators.user_code import check_function, refuse_async_of
+from pointstamp.operators.user_code import check_function, refuse_deferred_of
 from pointstamp.operators.validation import validated_keys
 from pointstamp.progress.operate import Interest
 
@@ -218,7 +218,7 @@ class FoldMethods(StreamCore[T]):
         >>> ps.testing.collect(build)
         [(0, (7, 4)), (0, (9, 2))]
         """
-        refuse_async_of(name, fold, emit, key)
+        refuse_deferred_of(name, fold, emit, key)
         check_key(key, name)
         if not callable(fold):
             _check_named(fold, key, name)
@@ -302,7 +302,7 @@ class FoldMethods(StreamCore[T]):
         [(0, ('a', 1)), (0, ('a', 3))]
         """
         check_function(fold, name)
-        refuse_async_of(name, key)
+        refuse_deferred_of(name, key)
         check_key(key, name)
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         keyed, *unkeyed = validated_keys(self, _validated_key(key), on_error, f"{name}Key")
