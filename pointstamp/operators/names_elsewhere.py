@@ -1,4 +1,4 @@
-"""What methods of streams are called elsewhere, for the error of a name that is not there.
+"""What methods of streams and collections are called elsewhere, for the error of a wrong name.
 
 Flink, Spark, Kafka Streams, Bytewax, Beam and RxPY have most operators under other names. What
 differs only in its spelling (`flatMap`) is not listed: it is found by its snake case.
@@ -7,14 +7,14 @@ differs only in its spelling (`flatMap`) is not listed: it is found by its snake
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 _KEYS = "an operator that needs a key takes it as key=, and exchange(key) only brings keys together"
 _EVENT_TIME = "windows take time=, lateness= and clock="
 _STATE = "state_machine folds by key; unary_frontier and unary_notify take code of your own"
 _COLUMNS = "map_batches takes a function of columns, and as_collection(schema) makes a Collection"
 
-ELSEWHERE = {
+OF_STREAMS = {
     "key_by": _KEYS,
     "key_on": _KEYS,
     "group_by": f"{_KEYS}; aggregate, reduce and state_machine do",
@@ -71,13 +71,62 @@ ELSEWHERE = {
 """By the snake case of the name: what is here in its place."""
 
 
-def advice(name: str, there: Container[str]) -> str:
+_HOW = "join(other, on=, how=)"
+_ORDER = "group_by(...).top_k(k, by=); a collection has no order"
+_TABLE = "inspect(function), or a ps.View, which has snapshot()"
+
+OF_COLLECTIONS = {
+    "where": "filter",
+    "with_column": "with_columns",
+    "with_column_renamed": "rename",
+    "select_expr": "select",
+    "union": "concat",
+    "union_all": "concat",
+    "merge": "concat",
+    "sort": _ORDER,
+    "order_by": _ORDER,
+    "limit": _ORDER,
+    "head": _ORDER,
+    "drop_duplicates": "distinct",
+    "unique": "distinct",
+    "except_all": "subtract",
+    "intersect_all": "intersect",
+    "cross_join": _HOW,
+    "left_join": _HOW,
+    "semijoin": _HOW,
+    "antijoin": _HOW,
+    "aggregate": "agg, or group_by(...).agg(...)",
+    "reduce": "group_by(...).reduce(function, schema)",
+    "top_k": "group_by(...).top_k(k, by=)",
+    "exchange": "nothing: what needs a key exchanges by itself",
+    "collect": _TABLE,
+    "show": _TABLE,
+    "snapshot": _TABLE,
+}
+
+OF_GROUPS = dict.fromkeys(
+    ("sum", "avg", "mean", "min", "max", "median", "first", "last", "aggregate", "std", "var"),
+    "agg(total=ps.sum(column)), with an aggregate for each column of the result",
+)
+
+
+def advice(name: str, there: Container[str], elsewhere: Mapping[str, str] = OF_STREAMS) -> str:
     """What is in the place of a method `name` that is not among those that are `there`.
 
     >>> advice("flatMap", {"flat_map"}), advice("unionAll", {"concat"}), advice("x", {"concat"})
-    ("it is called 'flat_map' here", 'here: concat', '')
+    ("; it is called 'flat_map' here", '; here: concat', '')
     """
     snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
     if snake != name and snake in there:
-        return f"it is called {snake!r} here"
-    return f"here: {ELSEWHERE[snake]}" if snake in ELSEWHERE else ""
+        return f"; it is called {snake!r} here"
+    return f"; here: {elsewhere[snake]}" if snake in elsewhere else ""
+
+
+def no_attribute(
+    owner: object, name: str, elsewhere: Mapping[str, str] = OF_STREAMS
+) -> AttributeError:
+    """The error of a class that has no attribute `name`, with the advice."""
+    more = "" if name.startswith("_") else advice(name, dir(type(owner)), elsewhere)
+    return AttributeError(
+        f"{type(owner).__name__!r} object has no attribute {name!r}{more}", name=name, obj=owner
+    )

@@ -22,7 +22,7 @@ from pointstamp.operators.folds import FoldMethods
 from pointstamp.operators.generic import GenericMethods
 from pointstamp.operators.inspecting import InspectMethods
 from pointstamp.operators.iterate import IterateMethods
-from pointstamp.operators.names_elsewhere import advice
+from pointstamp.operators.names_elsewhere import no_attribute
 from pointstamp.operators.probe import ProbeMethods
 from pointstamp.operators.reductions import ReduceMethods
 from pointstamp.operators.routing import RoutingMethods
@@ -78,9 +78,4 @@ class Stream(
 
         def __getattr__(self, name: str) -> Any:
             """Say of names that other libraries have for an operator what it is called here."""
-            more = "" if name.startswith("_") else advice(name, dir(type(self)))
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}{more and f'; {more}'}",
-                name=name,
-                obj=self,
-            )
+            raise no_attribute(self, name)

@@ -360,6 +360,10 @@ def test_what_builds_no_dataflow_is_refused_before_a_worker_begins() -> None:
         ps.testing.collect(lambda scope: None)  # type: ignore[arg-type,return-value]
     with pytest.raises(ps.errors.WorkerError, match=r"'dataflow', .* of the worker .*\(worker\)"):
         ps.run(lambda worker: worker.dataflow())  # type: ignore[attr-defined]
+    with pytest.raises(
+        ps.errors.WorkerError, match=r"worker is asked for 'to_stream', which a sco"
+    ):
+        ps.execute(lambda scope: scope.to_stream([1]))  # type: ignore[attr-defined]
 
 
 def test_what_is_no_worker_no_type_of_times_and_no_events_is_refused() -> None:
@@ -457,6 +461,12 @@ def test_a_stream_of_another_dataflow_and_a_time_are_refused_by_what_they_are() 
         with worker.dataflow() as scope:
             scope.to_stream([2]).concat(stream)
 
+    def two_of_collections(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            _, table = scope.new_collection("n long")
+        with worker.dataflow() as scope:
+            scope.new_collection("n long")[1].concat(table)
+
     def no_capability(worker: Any) -> None:
         def build(capability: Any, info: Any) -> Any:
             def logic(input: Any, output: Any) -> None:
@@ -470,6 +480,7 @@ def test_a_stream_of_another_dataflow_and_a_time_are_refused_by_what_they_are() 
 
     for main, words in (
         (two_dataflows, "cannot read a stream of another dataflow, of scope 'Dataflow'"),
+        (two_of_collections, "a collection of .* cannot be used in another dataflow"),
         (no_capability, r"'Sends' sends with a capability, and was given 0 \(int\)"),
     ):
         with pytest.raises(ps.errors.WorkerError, match=words):
