@@ -24,7 +24,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.folds import FoldMethods, is_of_columns
 from pointstamp.operators.transform import rows, transform
-from pointstamp.operators.user_code import check_callable, refuse_deferred_of
+from pointstamp.operators.user_code import check_callable, check_takes, refuse_deferred_of
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class ReduceMethods(FoldMethods[T]):
         [(0, (7, 4)), (0, (9, 2))]
         """
         refuse_deferred_of(name, function, key)
+        check_takes(function, name, "value", "other")
         check_key(key, name)
         if isinstance(function, str):
             return _reduce_columns(self, function, key, name)

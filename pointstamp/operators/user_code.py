@@ -66,6 +66,25 @@ def check_function(function: Any, operator: str, *, or_columns: bool = False) ->
         refuse_deferred(function, operator)
 
 
+def check_takes(function: Any, operator: str, *given: str) -> None:
+    """Refuse a function that cannot be called with `given`, when the dataflow is built.
+
+    Of a `def` and a lambda alone: what classes and compiled functions take cannot be seen at once.
+    """
+    if type(function) is not FunctionType:
+        return
+    code = function.__code__
+    most = code.co_argcount
+    least = most - len(function.__defaults__ or ())
+    if least <= len(given) and (len(given) <= most or code.co_flags & inspect.CO_VARARGS):
+        return
+    takes = ", ".join(code.co_varnames[:most]) or "nothing"
+    raise BuildError(
+        f"operator {operator!r} calls its function with ({', '.join(given)}), and {function!r} "
+        f"takes {takes}"
+    )
+
+
 def check_callable(function: Any, operator: str, *, or_columns: bool = False) -> None:
     """Refuse what cannot be called, when the dataflow is built."""
     if not callable(function):

@@ -21,7 +21,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.reductions import Nothing
 from pointstamp.operators.split_merge import concatenate
-from pointstamp.operators.user_code import check_function, refuse_deferred_of
+from pointstamp.operators.user_code import check_function, check_takes, refuse_deferred_of
 from pointstamp.operators.validation import validated
 from pointstamp.operators.window_assigners import (
     Sessions,
@@ -333,6 +333,7 @@ class WindowMethods(StreamCore[T]):
         20 10 b
         """
         refuse_deferred_of(name, fold)
+        check_takes(fold, name, "key", "record", "value")
         made = _Made(windows, lateness, clock, on_error, name)
         good = made.side(self, time, key)
         if not callable(fold):
@@ -416,6 +417,7 @@ class WindowMethods(StreamCore[T]):
         [(0, 3), (10, 14)]
         """
         refuse_deferred_of(name, function)
+        check_takes(function, name, "value", "record")
         made = _Made(windows, lateness, clock, on_error, name)
         good = made.side(self, time, key)
         if on_error != "raise":
