@@ -7,7 +7,7 @@ differs only in its spelling (`flatMap`) is not listed: it is found by its snake
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 
 _KEYS = "an operator that needs a key takes it as key=, and exchange(key) only brings keys together"
 _EVENT_TIME = "windows take time=, lateness= and clock="
@@ -110,14 +110,14 @@ OF_GROUPS = dict.fromkeys(
 )
 
 
-def advice(name: str, there: Container[str], elsewhere: Mapping[str, str] = OF_STREAMS) -> str:
-    """What is in the place of a method `name` that is not among those that are `there`.
+def advice(name: str, owner: type, elsewhere: Mapping[str, str] = OF_STREAMS) -> str:
+    """What is in the place of a method `name` that the class `owner` does not have.
 
-    >>> advice("flatMap", {"flat_map"}), advice("unionAll", {"concat"}), advice("x", {"concat"})
-    ("; it is called 'flat_map' here", '; here: concat', '')
+    >>> advice("toBytes", int), advice("unionAll", int), advice("nothing", int)
+    ("; it is called 'to_bytes' here", '; here: concat', '')
     """
     snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
-    if snake != name and snake in there:
+    if snake != name and hasattr(owner, snake):
         return f"; it is called {snake!r} here"
     return f"; here: {elsewhere[snake]}" if snake in elsewhere else ""
 
@@ -125,8 +125,8 @@ def advice(name: str, there: Container[str], elsewhere: Mapping[str, str] = OF_S
 def no_attribute(
     owner: object, name: str, elsewhere: Mapping[str, str] = OF_STREAMS
 ) -> AttributeError:
-    """The error of a class that has no attribute `name`, with the advice."""
-    more = "" if name.startswith("_") else advice(name, dir(type(owner)), elsewhere)
+    """The error of an object that has no attribute `name`, with the advice."""
+    more = "" if name.startswith("_") else advice(name, type(owner), elsewhere)
     return AttributeError(
         f"{type(owner).__name__!r} object has no attribute {name!r}{more}", name=name, obj=owner
     )

@@ -228,6 +228,10 @@ def yields(*args: Any) -> Any:
     yield args
 
 
+async def no_input() -> Any:
+    yield 1
+
+
 async def waits_and_yields() -> Any:
     yield 1
 
@@ -277,6 +281,7 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
         (lambda s: s.accumulate(0, lambda b: b), "calls its function with (value, batch), and <"),
         (lambda s: s.inspect_time(lambda: 3), "(time, record), and <function"),
         (lambda s: s.inspect_batch(lambda b: b), "calls its function with (time, batch), and <f"),
+        (lambda s: s.scope.async_source(no_input), "calls its function with (input), and <functio"),
         (lambda s: s.distribute(lambda b: 0), "calls its function with (time, batch), and <func"),
         (
             lambda s: s.fold_window(lambda v, r: v, ps.Tumbling(2), lambda r: 1)[0],
