@@ -236,6 +236,13 @@ async def waits_and_yields() -> Any:
     yield 1
 
 
+def built(stream: Any, logic: Any) -> Any:
+    builder = stream.scope.operator("Own")
+    builder.new_input(stream, ps.Pipeline())
+    builder.build(lambda capabilities, info: logic)
+    return stream
+
+
 def left(stream: Any) -> Any:
     """A stream of a scope that is complete."""
     with stream.scope.region() as box:
@@ -292,6 +299,8 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
             "calls its function with (value, record), and <function",
         ),
         (lambda s: s.sink(ps.Pipeline(), "S", yields), "'S' is given <function yields"),
+        (lambda s: built(s, None), "'Own' is given None as its logic: return a function"),
+        (lambda s: built(s, yields), "as its logic, which has a yield or is an async def: a call"),
         (lambda s: s.sink(ps.Pipeline(), "S", 3), "'S' needs a function; found 3"),
         (lambda s: s.scope.to_stream({"a": [1]}), "is given a dict, of which the records would be"),
         (lambda s: s.scope.to_stream(waits_and_yields()), "async_source takes an asynchronous gen"),
@@ -489,6 +498,10 @@ def test_a_stream_of_another_dataflow_and_a_time_are_refused_by_what_they_are() 
         with worker.dataflow() as scope:
             scope.new_collection("n long")[1].concat(table)
 
+    def no_durable(worker: Any) -> None:
+        with worker.dataflow(durable="folder"):
+            pass
+
     def no_capability(worker: Any) -> None:
         def build(capability: Any, info: Any) -> Any:
             def logic(input: Any, output: Any) -> None:
@@ -503,6 +516,7 @@ def test_a_stream_of_another_dataflow_and_a_time_are_refused_by_what_they_are() 
     for main, words in (
         (two_dataflows, "cannot read a stream of another dataflow, of scope 'Dataflow'"),
         (two_of_collections, "a collection of .* cannot be used in another dataflow"),
+        (no_durable, r"'Dataflow' is durable by a Durable\(.*; found 'folder'"),
         (no_capability, r"'Sends' sends with a capability, and was given 0 \(int\)"),
     ):
         with pytest.raises(ps.errors.WorkerError, match=words):
