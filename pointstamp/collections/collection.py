@@ -35,6 +35,7 @@ from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError, SchemaError
+from pointstamp.operators.names_elsewhere import OF_COLLECTIONS, no_attribute
 from pointstamp.operators.probe import probe_with
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.transform import transform
@@ -83,6 +84,12 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
     def stream(self) -> StreamCore[Any]:
         """Its updates, in containers of words."""
         return self._stream
+
+    if not TYPE_CHECKING:  # or every name would be an attribute to a type checker
+
+        def __getattr__(self, name: str) -> Any:
+            """Say of names that other libraries have for an operator what it is called here."""
+            raise no_attribute(self, name, OF_COLLECTIONS)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.schema})"

@@ -622,7 +622,11 @@ def _type_of_value(value: Any) -> WordType:
         _, digits, exponent = value.as_tuple()
         scale = max(0, -int(exponent))
         return decimal_type(max(len(digits) + max(0, int(exponent)), scale, 1), scale)
-    hint = "; write an expression of col(name); map takes functions of rows" * callable(value)
+    hint = ""
+    if callable(value):
+        hint = "; write an expression of col(name); map takes functions of rows"
+    elif type(value).__module__.partition(".")[0] in ("pyarrow", "polars", "pyspark"):
+        hint = "; write an expression of pointstamp.col(name)"
     raise SchemaError(f"{value!r} of type {type(value).__name__} is no value of a column{hint}")
 
 

@@ -185,6 +185,10 @@ class LoopMethods:
         raise NotImplementedError
 
 
+def _outermost(scope: Any) -> Any:
+    return scope if scope.parent is None else _outermost(scope.parent)
+
+
 def brought_into(collection: Any, scope: Any) -> Any:
     """A collection in `scope`, which is its own or one in it.
 
@@ -201,6 +205,11 @@ def brought_into(collection: Any, scope: Any) -> Any:
     path = [scope]
     while path[-1] is not collection.scope:
         if path[-1].parent is None:
+            if _outermost(collection.scope) is not path[-1]:
+                raise BuildError(
+                    f"a collection of {collection.scope.path} cannot be used in another dataflow; "
+                    "build both in one, or import the trace() of what arrange() gives"
+                )
             raise BuildError(
                 f"a collection of {collection.scope.path} cannot be used in {scope.path}, which is "
                 "not in it; take it out of its loop by leave()"

@@ -27,6 +27,7 @@ from pointstamp.collections.schema import Schema, column_names, schema_of
 from pointstamp.collections.top_k import first_rows, first_rows_in_loops
 from pointstamp.containers.updates import Rows
 from pointstamp.errors import BuildError, ColumnError
+from pointstamp.operators.names_elsewhere import OF_GROUPS, no_attribute
 
 if TYPE_CHECKING:
     from pointstamp.collections.collection import Collection
@@ -47,6 +48,12 @@ class GroupedCollection:
         self._collection = collection
         self._keys = tuple(keys)
         self._lasting = lasting
+
+    if not TYPE_CHECKING:  # or every name would be an attribute to a type checker
+
+        def __getattr__(self, name: str) -> Any:
+            """Say of names that other libraries have for an operator what it is called here."""
+            raise no_attribute(self, name, OF_GROUPS)
 
     def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Collection:
         """A row for each group: the columns of the key, and an aggregate for each argument.

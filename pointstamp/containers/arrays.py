@@ -296,7 +296,7 @@ class ArraysKind(Kind[Arrays]):
             super().column(batch, chosen, operator)
         if callable(chosen):
             return np.asarray(checked_values(chosen(batch), len(batch), chosen))
-        column_names(chosen, batch.names, f"{operator}: a batch of Arrays")
+        column_names(chosen, batch.names, f"{operator}: a batch of Arrays", "give")
         return batch[chosen]
 
     def with_columns(self, batch: Arrays, more: Mapping[str, Any]) -> Arrays:

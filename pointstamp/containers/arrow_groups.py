@@ -94,7 +94,7 @@ def aggregated(
     """
     names = _names(batch, key, operator)
     if named := named_columns(key, aggregates):
-        column_names(named, batch.schema.names, operator)
+        column_names(named, batch.schema.names, operator, "aggregate")
     table = pa.Table.from_batches([batch])
     # To Arrow these are of two zeros, and of several NaNs, as well.
     distinct = [of for of, how, *_ in aggregates if how in _DISTINCT and isinstance(of, str)]

@@ -113,7 +113,7 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         if callable(chosen):
             return _array_of(checked_values(chosen(batch), batch.num_rows, chosen))
         names = batch.schema.names
-        column_names(chosen, names, f"{operator}: a record batch")
+        column_names(chosen, names, f"{operator}: a record batch", "give")
         return batch.column(names.index(chosen))
 
     def with_columns(self, batch: pa.RecordBatch, more: Mapping[str, Any]) -> pa.RecordBatch:

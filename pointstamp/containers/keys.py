@@ -165,8 +165,12 @@ def has_nan(key: Any) -> bool:
         ) from error
 
 
-def column_names(key: Any, names: Sequence[str], holder: str) -> list[str]:
+def column_names(
+    key: Any, names: Sequence[str], holder: str, use: str = "be keyed by"
+) -> list[str]:
     """The columns that `key` (a name, names, or None for all) means, of those in `names`.
+
+    `use` is what `holder` cannot do with a name that is not there.
 
     Raises
     ------
@@ -182,12 +186,12 @@ def column_names(key: Any, names: Sequence[str], holder: str) -> list[str]:
     if wrong or not wanted:
         if several := [name for name in wrong if name in names]:
             raise ColumnError(
-                f"{holder} cannot be keyed by {several[0]!r}: {several[0]!r} is the name of "
+                f"{holder} cannot {use} {several[0]!r}: {several[0]!r} is the name of "
                 f"{names.count(several[0])} columns of {list(names)}; give each its own"
             )
         missing = wrong
         what = ", ".join(map(repr, missing)) if missing else "an empty list of columns"
-        raise ColumnError(f"{holder} cannot be keyed by {what}: its columns are {list(names)}")
+        raise ColumnError(f"{holder} cannot {use} {what}: its columns are {list(names)}")
     return wanted
 
 

@@ -118,7 +118,7 @@ class AggregatesByName:
             kind.column(batch, self._columns[0], self._operator)  # which says why it has none
         narrow: pa.RecordBatch = kind.to_arrow(batch)
         if self._columns:
-            column_names(self._columns, kind.names(batch), self._operator)
+            column_names(self._columns, kind.names(batch), self._operator, "aggregate")
             narrow = narrow.select(self._columns)
         return narrow
 

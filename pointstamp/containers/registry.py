@@ -195,7 +195,7 @@ def _register_columns() -> None:
 def _advice(batch: Any) -> str:
     name = type(batch).__name__
     if is_table(batch):
-        return "give its record batches: pyarrow.table(it).to_batches()"
+        return "give a record batch: pyarrow.table(it).combine_chunks().to_batches()[0]"
     if name == "ndarray":
         return "name the column: pyarrow.record_batch({'values': array})"
     if name in ("tuple", "set", "generator", "range", "map"):

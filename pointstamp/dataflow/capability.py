@@ -371,7 +371,7 @@ class InputCapability(SendRight):
             raise CapabilityError(
                 f"operator {self._input.name!r} cannot {what} at {self.time} at output {output}"
                 f"{f' of {wanted.operator!r}' if wanted is not None else ''}: it has "
-                f"{len(outputs)} outputs of its own"
+                f"{len(outputs)} outputs of its own, numbered from 0"
             )
         return outputs[output]
 

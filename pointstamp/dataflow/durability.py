@@ -47,6 +47,12 @@ class DataflowState:
     """
 
     def __init__(self, durable: Durable, dataflow: str, index: int, peers: int) -> None:
+        given: Any = durable  # of any type, until it is looked at
+        if not hasattr(given, "part"):
+            raise BuildError(
+                f"dataflow {dataflow!r} is durable by a Durable(Checkpoint(folder), manifest), of "
+                f"pointstamp.checkpoint; found {given!r:.200}"
+            )
         self.durable = durable
         self.dataflow = dataflow
         self.aligners: list[EpochAligner] = []

@@ -21,6 +21,7 @@ from pointstamp.dataflow.capability import (
     received,
 )
 from pointstamp.dataflow.channels import Queue, Tee
+from pointstamp.errors import CapabilityError
 from pointstamp.progress.activation import NO_ACTIVATION
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.input_frontier import InputFrontier
@@ -145,10 +146,14 @@ class Output:
             right = given
             right.check("send", self.capabilities)
         else:
-            given.check("send", self.capabilities)  # which it does not have
+            raise CapabilityError(
+                f"operator {self.capabilities.operator!r} sends with a capability, and was given "
+                f"{given!r:.200} ({type(given).__name__}); give what came with the batch, or what "
+                "was retained from it"
+            )
         made = Session.__new__(Session)
         made._output = self
-        made._capability = given
+        made._capability = capability
         return made
 
     def push(self, time: Any, batch: Any) -> None:

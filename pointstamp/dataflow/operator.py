@@ -23,6 +23,7 @@ from pointstamp.dataflow.handles import BuiltInLogic, Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.dataflow.operator_info import OperatorInfo as OperatorInfo
+from pointstamp.dataflow.operator_logic import check_logic
 from pointstamp.dataflow.pact import Exchange, Pact
 from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.activation import activation_of
@@ -509,6 +510,7 @@ class OperatorBuilder(Generic[S]):
             ],
             self.info,
         )
+        check_logic(logic, operator.name)
         if self.states.durable_state is not None and _has_to_say(code or make_logic):
             self.states.check_said()
         self.states.end_building(operator)

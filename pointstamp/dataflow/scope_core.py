@@ -70,7 +70,7 @@ class ScopeCore(Generic[S]):
             self._log.begin_scope(self.number, parent.number if parent else None, self.node, name)
         self.subgraph: Subgraph | None = None
         self.closed = False
-        self.dataflow: Any = None
+        self.installed: Any = None
         """What the worker knows the outermost scope by, from the end of its making on."""
         self.scopes: list[Any] = []
         """The scopes in it, closed ones only."""
@@ -308,9 +308,14 @@ class ScopeCore(Generic[S]):
                 f"itself, and {stream!r:.200} is none"
             )
         if stream.scope is not self:
+            reads = f"operator {operator!r} of scope {self.name!r} cannot read a stream of"
+            if _outermost(stream.scope) is not _outermost(self):
+                raise BuildError(
+                    f"{reads} another dataflow, of scope {stream.scope.name!r}; build both in one "
+                    "`with worker.dataflow()`, or capture() it there and replay() it here"
+                )
             raise BuildError(
-                f"operator {operator!r} of scope {self.name!r} cannot read a stream of scope "
-                f"{stream.scope.name!r}; bring it there with enter() or leave()"
+                f"{reads} scope {stream.scope.name!r}; bring it there with enter() or leave()"
             )
 
     def enter(self, stream: R, *, name: str = "") -> R:
@@ -443,7 +448,8 @@ class ScopeCore(Generic[S]):
 
     def _check_open(self, what: str) -> None:
         if self.closed:
-            raise BuildError(f"scope {self.name!r} is complete; {what} cannot be added to it")
+            more = "" if self.parent is None else "; call leave() of a stream in its `with` block"
+            raise BuildError(f"scope {self.name!r} is complete; {what} cannot be added to it{more}")
 
     def __repr__(self) -> str:
         return f"Scope({self.name!r}, {self.timestamp!r})"
@@ -462,3 +468,7 @@ def _check_name(name: str) -> None:
 
 def _crossing(way: str, name: str) -> str:
     return f"{way} as {name!r}" if name else way
+
+
+def _outermost(scope: ScopeCore[Any]) -> ScopeCore[Any]:
+    return scope if scope.parent is None else _outermost(scope.parent)

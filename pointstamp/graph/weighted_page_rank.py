@@ -109,7 +109,8 @@ def weighted_ranks(
 def check_ranks(rounds: int | None, tolerance: float | None, damping: float) -> None:
     """Refuse what ranks cannot be found with, before anything runs; a `UsageError`."""
     if (rounds is None) == (tolerance is None):
-        raise UsageError("PageRank needs a number of rounds or a tolerance, and not both")
+        found = "neither was given" if rounds is None else f"found {rounds!r} and {tolerance!r}"
+        raise UsageError(f"PageRank needs a number of rounds or a tolerance, and not both; {found}")
     check_share("PageRank", "its damping", damping)
     if rounds is not None:
         check_count("PageRank", "its rounds", rounds, 0)

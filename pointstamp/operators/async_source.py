@@ -30,6 +30,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.operator_error import raise_outside
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.errors import BuildError
+from pointstamp.operators.user_code import check_takes
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
@@ -53,6 +54,7 @@ def async_source(
             f"source {name!r} needs an asynchronous generator function, which yields records; "
             f"{generate!r} has no yield"
         )
+    check_takes(generate, name, "input")
     if type(buffer) is not int or buffer < 1:
         raise BuildError(
             f"source {name!r}: buffer says how much may be yielded and not sent yet, 1 or more, "

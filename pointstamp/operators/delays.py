@@ -26,7 +26,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, TimestampError
 from pointstamp.operators.generic import operator, operator_notify
 from pointstamp.operators.transform import rows
-from pointstamp.operators.user_code import check_function
+from pointstamp.operators.user_code import check_function, check_takes
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Timestamp
 
@@ -161,6 +161,7 @@ class DelayMethods(StreamCore[T]):
         [(5, 5), (7, 7)]
         """
         check_function(function, name, or_columns=True)
+        check_takes(function, name, "record", "time")
         of_rows = callable(function) and not is_expression(function)
         parts = _rows_by_time if of_rows else columns_by_time
         return delayed(self, name, lambda time, batch: parts(time, batch, function, name))
@@ -193,6 +194,7 @@ class DelayMethods(StreamCore[T]):
         [(3, 'a'), (3, 'b')]
         """
         check_function(function, name)
+        check_takes(function, name, "time")
         return delayed(self, name, lambda time, batch: [(function(time), batch)])
 
     def reclock(self, clock: StreamCore[Any], *, name: str = "Reclock") -> Stream[T]:

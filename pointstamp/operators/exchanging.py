@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.dataflow.pact import Broadcast, Distribute, Exchange
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.transform import pass_on
-from pointstamp.operators.user_code import check_function, refuse_async
+from pointstamp.operators.user_code import check_function, check_takes, refuse_deferred
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
@@ -50,8 +50,8 @@ class ExchangeMethods(StreamCore[T]):
         >>> ps.testing.collect(build, workers=2)
         [(0, (0, 0)), (0, (0, 1)), (0, (1, 2)), (0, (1, 3))]
         """
-        refuse_async(key, name)
-        refuse_async(to, name)
+        refuse_deferred(key, name)
+        refuse_deferred(to, name)
         return pass_on(self, name, Exchange(key, to=to))
 
     def broadcast(self, *, name: str = "Broadcast") -> Stream[T]:
@@ -83,4 +83,5 @@ class ExchangeMethods(StreamCore[T]):
         [(0, (1, 'a')), (0, (1, 'b')), (0, (1, 'c'))]
         """
         check_function(route, name)
+        check_takes(route, name, "time", "batch")
         return pass_on(self, name, Distribute(route))

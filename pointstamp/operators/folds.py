@@ -43,7 +43,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, DataError
 from pointstamp.operators.partial_aggregates import in_part
 from pointstamp.operators.split_merge import concatenate
-from pointstamp.operators.user_code import check_function, refuse_async_of
+from pointstamp.operators.user_code import check_function, check_takes, refuse_deferred_of
 from pointstamp.operators.validation import validated_keys
 from pointstamp.progress.operate import Interest
 
@@ -106,6 +106,7 @@ class FoldMethods(StreamCore[T]):
         [(0, 6)]
         """
         check_function(logic, name)
+        check_takes(logic, name, "value", "batch")
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         attempt = policy.guard(logic, lambda value, batch: batch, n_records)
         return _answered(
@@ -218,8 +219,9 @@ class FoldMethods(StreamCore[T]):
         >>> ps.testing.collect(build)
         [(0, (7, 4)), (0, (9, 2))]
         """
-        refuse_async_of(name, fold, emit, key)
+        refuse_deferred_of(name, fold, emit, key)
         check_key(key, name)
+        check_takes(fold, name, "key", "record", "aggregate")
         if not callable(fold):
             _check_named(fold, key, name)
         if emit is not None:
@@ -302,7 +304,8 @@ class FoldMethods(StreamCore[T]):
         [(0, ('a', 1)), (0, ('a', 3))]
         """
         check_function(fold, name)
-        refuse_async_of(name, key)
+        check_takes(fold, name, "key", "value", "state")
+        refuse_deferred_of(name, key)
         check_key(key, name)
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         keyed, *unkeyed = validated_keys(self, _validated_key(key), on_error, f"{name}Key")

@@ -23,7 +23,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
-from pointstamp.operators.user_code import check_callable
+from pointstamp.operators.user_code import check_callable, refuse_deferred
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def checked_logic(logic: Any, build: Build, name: str) -> Any:
             "is to give the logic of the operator: return a function, which is called with its "
             "inputs and its output"
         )
+    refuse_deferred(logic, name)
     return logic
 
 

@@ -12,7 +12,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.transform import look_at_batches, transform
-from pointstamp.operators.user_code import check_function
+from pointstamp.operators.user_code import check_function, check_takes
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class InspectMethods(StreamCore[T]):
         [(0, 'hi')]
         """
         check_function(function, name)
+        check_takes(function, name, "time", "batch")
         return look_at_batches(self, name, function)
 
     def inspect_time(
@@ -63,6 +64,7 @@ class InspectMethods(StreamCore[T]):
         [(0, 'hi')]
         """
         check_function(function, name)
+        check_takes(function, name, "time", "record")
 
         def look(time: Any, batch: Any) -> Any:
             for record in kind_of(batch).records(batch):

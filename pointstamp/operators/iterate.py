@@ -37,7 +37,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.transform import is_of_columns, kept
-from pointstamp.operators.user_code import check_function, refuse_async_of
+from pointstamp.operators.user_code import check_function, refuse_deferred_of
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -403,7 +403,7 @@ class IterateMethods(StreamCore[T]):
         [(0, 1), (0, 10)]
         """
         check_function(body, name)
-        refuse_async_of(name, until, measure, combine, report)
+        refuse_deferred_of(name, until, measure, combine, report)
         rule = _rule(until, measure, combine, name)
         if limit is not None and (type(limit) is not int or limit < 0):
             raise BuildError(

@@ -101,7 +101,10 @@ def partitions_of(source: Source, name: str) -> list[str]:
         If they are not texts, or one comes twice.
     """
     found = source.partitions()
-    if isinstance(found, str) or any(type(partition) is not str for partition in found):
+    if isinstance(found, str) or not hasattr(found, "__iter__"):
+        raise SourceError(f"source {name!r}: partitions() gives a list of texts; found {found!r}")
+    found = list(found)
+    if any(type(partition) is not str for partition in found):
         raise SourceError(f"source {name!r}: partitions() gives a list of texts; found {found!r}")
     if len(set(found)) < len(found):
         twice = sorted({partition for partition in found if list(found).count(partition) > 1})
@@ -133,7 +136,13 @@ class _Partition:
         """The next (batch, position), None for nothing at hand; raises `StopIteration`."""
         try:
             if self._reader is None:
-                self._reader = iter(self._source.open(self.name, self.position))
+                reader = self._source.open(self.name, self.position)
+                if not hasattr(reader, "__iter__"):
+                    raise SourceError(
+                        f"{self._where}: open() gives a reader, a generator or another iterable of "
+                        f"pairs (batch, position); found {reader!r:.200}"
+                    )
+                self._reader = iter(reader)
             item = next(self._reader)
         except (StopIteration, SourceError):
             raise

@@ -24,7 +24,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.folds import FoldMethods, is_of_columns
 from pointstamp.operators.transform import rows, transform
-from pointstamp.operators.user_code import check_callable, refuse_async_of
+from pointstamp.operators.user_code import check_callable, check_takes, refuse_deferred_of
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ class ReduceMethods(FoldMethods[T]):
         >>> ps.testing.collect(build)
         [(0, (7, 4)), (0, (9, 2))]
         """
-        refuse_async_of(name, function, key)
+        refuse_deferred_of(name, function, key)
+        check_takes(function, name, "value", "other")
         check_key(key, name)
         if isinstance(function, str):
             return _reduce_columns(self, function, key, name)
@@ -164,7 +165,7 @@ class ReduceMethods(FoldMethods[T]):
         >>> ps.testing.collect(build)
         [(0, (7, 3)), (0, (9, 2))]
         """
-        refuse_async_of(name, by, key)
+        refuse_deferred_of(name, by, key)
         check_key(key, name)
         if type(k) is not int or k < 1:
             raise BuildError(f"operator {name!r}: k is an integer from 1 on, not {k!r}")

@@ -5,7 +5,7 @@ Each operator module owns its methods; here they are put together.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.operators.collecting import CollectionMethods
@@ -49,3 +49,19 @@ class Scope(
     """
 
     stream_type = Stream
+
+    if not TYPE_CHECKING:  # or every name would be an attribute to a type checker
+
+        def __getattr__(self, name: str) -> Any:
+            """Say of a worker's method where there is one: this is the dataflow already."""
+            more = ""
+            if name in ("dataflow", "run", "step", "step_while"):
+                more = (
+                    ", which is a method of the worker that ps.execute gives to main(worker); "
+                    "ps.run, ps.serve and ps.testing.collect call build(scope), in a dataflow"
+                )
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{more}",
+                name=name,
+                obj=self,
+            )

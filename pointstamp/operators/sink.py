@@ -12,6 +12,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
+from pointstamp.operators.user_code import check_function
 from pointstamp.progress.operate import Interest
 
 
@@ -63,6 +64,7 @@ class SinkMethods(StreamCore[T]):
         [[(0, [1, 2]), 'end']]
         """
         if logic is not None:
+            check_function(logic, name)
             _read(self, cast(Pact, pact), name, logic)
             return
         if not callable(getattr(pact, "open", None)):

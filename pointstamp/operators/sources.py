@@ -219,10 +219,17 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         batches = batches_of(records)
         if batches is not None:
             return self._send_batches(batches, lambda: _size(records), name)
+        if isinstance(records, dict):
+            raise BuildError(
+                f"operator {name!r} is given a dict, of which the records would be the keys: for "
+                "columns give pyarrow.table(it), for rows list(it) or it.items(); found "
+                f"{records!r:.200}"
+            )
         if not hasattr(records, "__iter__"):
+            more = "; async_source takes an asynchronous generator" * hasattr(records, "__aiter__")
             raise BuildError(
                 f"operator {name!r} needs an iterable of records, or a table, and was given "
-                f"{records!r:.200}"
+                f"{records!r:.200}{more}"
             )
         builder = OperatorBuilder(self, name)
         stream = builder.new_output()

@@ -18,7 +18,12 @@ from pointstamp.operators.transform import (
     transform,
     try_transform,
 )
-from pointstamp.operators.user_code import check_callable, check_function, is_async
+from pointstamp.operators.user_code import (
+    check_callable,
+    check_function,
+    is_async,
+    refuse_generator,
+)
 from pointstamp.operators.validation import guarded_columns
 
 if TYPE_CHECKING:
@@ -110,6 +115,7 @@ class MapMethods(StreamCore[T]):
         [(0, 2), (0, 4)]
         """
         check_callable(function, name)
+        refuse_generator(function, name, "flat_map sends each of what it yields")
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         if concurrency is not None or is_async(function):
             # Not at the top: it imports asyncio.

@@ -6,7 +6,7 @@ here they are put together. An operator that is not here is a function of a stre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.batching import BatchMethods
@@ -22,6 +22,7 @@ from pointstamp.operators.folds import FoldMethods
 from pointstamp.operators.generic import GenericMethods
 from pointstamp.operators.inspecting import InspectMethods
 from pointstamp.operators.iterate import IterateMethods
+from pointstamp.operators.names_elsewhere import no_attribute
 from pointstamp.operators.probe import ProbeMethods
 from pointstamp.operators.reductions import ReduceMethods
 from pointstamp.operators.routing import RoutingMethods
@@ -72,3 +73,9 @@ class Stream(
     """
 
     scope: Scope
+
+    if not TYPE_CHECKING:  # or every name would be an attribute to a type checker
+
+        def __getattr__(self, name: str) -> Any:
+            """Say of names that other libraries have for an operator what it is called here."""
+            raise no_attribute(self, name)

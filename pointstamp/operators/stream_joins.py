@@ -29,7 +29,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.outer_joins import join_complete
 from pointstamp.operators.split_merge import concatenate
-from pointstamp.operators.user_code import refuse_async_of
+from pointstamp.operators.user_code import refuse_deferred_of
 from pointstamp.operators.validation import validated_keys
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Timestamp
@@ -381,7 +381,7 @@ class JoinMethods(StreamCore[T]):
         [(0, ('ann', 40))]
         """
         keys = (key, key if other_key is None else other_key)
-        refuse_async_of(name, *keys)
+        refuse_deferred_of(name, *keys)
         check_key(keys[0], name)
         check_key(keys[1], name)
         _check_keys(keys, name)

@@ -21,7 +21,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.reductions import Nothing
 from pointstamp.operators.split_merge import concatenate
-from pointstamp.operators.user_code import check_function, refuse_async_of
+from pointstamp.operators.user_code import check_function, check_takes, refuse_deferred_of
 from pointstamp.operators.validation import validated
 from pointstamp.operators.window_assigners import (
     Sessions,
@@ -332,7 +332,8 @@ class WindowMethods(StreamCore[T]):
         10 0 ac
         20 10 b
         """
-        refuse_async_of(name, fold)
+        refuse_deferred_of(name, fold)
+        check_takes(fold, name, "key", "record", "value")
         made = _Made(windows, lateness, clock, on_error, name)
         good = made.side(self, time, key)
         if not callable(fold):
@@ -415,7 +416,8 @@ class WindowMethods(StreamCore[T]):
         >>> [(window.start, window.value) for _, window in ps.testing.collect(build)]
         [(0, 3), (10, 14)]
         """
-        refuse_async_of(name, function)
+        refuse_deferred_of(name, function)
+        check_takes(function, name, "value", "record")
         made = _Made(windows, lateness, clock, on_error, name)
         good = made.side(self, time, key)
         if on_error != "raise":
@@ -540,7 +542,7 @@ class _Made:
         name, windows = self._name, self._windows
         if time is not None:
             check_function(time, name, or_columns=True)
-        refuse_async_of(name, key)
+        refuse_deferred_of(name, key)
         check_key(key, name)
 
         def check(batch: Any) -> None:

@@ -133,7 +133,7 @@ class ControlPlane:
         if isinstance(dataflow, str):
             found: Any = self._by_name.get(dataflow)
         else:
-            found = getattr(dataflow, "dataflow", None)
+            found = getattr(dataflow, "installed", None)
         if not isinstance(found, InstalledDataflow) or found.is_dropped:
             raise UsageError(
                 f"worker {self._index} cannot {purpose} {dataflow!r}: "

@@ -12,6 +12,7 @@ from pointstamp.communication.target import check_main, check_result, run_in_pro
 from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
+from pointstamp.operators.scope import Scope
 from pointstamp.runtime import watchdog
 from pointstamp.runtime.introspection import introspected
 from pointstamp.runtime.run_logging import logging_epochs, logging_worker
@@ -86,7 +87,16 @@ def run_worker(
         stack.callback(worker.close)
         stack.enter_context(logging_worker(worker))
         stack.enter_context(responder(worker))
-        result = run_in_process(main, worker, *args)
+        try:
+            result = run_in_process(main, worker, *args)
+        except AttributeError as error:
+            if error.obj is worker and hasattr(Scope, str(error.name)):
+                raise UsageError(
+                    f"the worker is asked for {error.name!r}, which a scope has: write `with "
+                    "worker.dataflow() as scope:`, and give a function of a scope to ps.run, "
+                    "ps.serve or ps.testing.collect"
+                ) from error
+            raise
         check_result(main, result)
         worker.finish()
     return result

@@ -218,7 +218,7 @@ class Worker:
             self._is_building = False
         dataflow.inputs, dataflow.channels = built.inputs, built.channels
         dataflow.closers = built.closers
-        scope.dataflow = dataflow
+        scope.installed = dataflow
         if built.texts_held.has_collections and self.environment.texts_held is None:
             self.texts, self._look_at = answer_for(self, dataflow, built.texts_held), 0
         self._install(dataflow, scope)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
@@ -409,6 +410,11 @@ def _not_left(scope: Any, t: Any) -> Any:
     ("build", "said"),
     [
         (lambda scope, t: t.filter(lambda row: row[0] > 1), "map takes functions of rows"),
+        (lambda scope, t: t.filter(pc.field("n") > 1), r"an expression of pointstamp\.col"),
+        (lambda scope, t: t.withColumn("m", col("n")), "'withColumn'; here: with_columns"),
+        (lambda scope, t: t.groupBy("n"), "'groupBy'; it is called 'group_by' here"),
+        (lambda scope, t: t.group_by("n").sum("n"), r"'sum'; here: agg\(total="),
+        (lambda scope, t: t.nothing, "no attribute 'nothing'$"),
         (lambda scope, t: t.filter(col("n").is_in(1)), "needs a list of values"),
         (lambda scope, t: t.filter(col("n").is_in("ab")), "needs a list of values"),
         (lambda scope, t: t.filter(col("n").is_in(t)), "semi"),
@@ -425,7 +431,7 @@ def _not_left(scope: Any, t: Any) -> Any:
     ],
 )
 def test_what_is_often_meant_is_named(build: Any, said: str) -> None:
-    with pytest.raises((BuildError, SchemaError), match=said):
+    with pytest.raises((BuildError, SchemaError, AttributeError), match=said):
         ps.View(build, t="n long")
 
 

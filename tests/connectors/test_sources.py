@@ -154,6 +154,11 @@ class Broken(Ranges):
         (Broken([([1], 7), 3]), "'a', after position 7: a reader yields pairs"),
         (Broken([("text", 1)]), "'a', after position 1: "),
         (Broken(lambda: 1 / 0), "'a', after position None: ZeroDivisionError"),
+        (
+            Broken(lambda: None),
+            r"'a', after position None: open\(\) gives a reader, .*; found None",
+        ),
+        (Broken([], None), "a list of texts; found None"),
         (Broken([], "ab"), "a list of texts; found 'ab'"),
         (Broken([], [1]), r"a list of texts; found \[1\]"),
         (Broken([], ["b", "a", "b"]), r"gives \['b'\] more than once"),

@@ -224,6 +224,31 @@ def gives_none(capability: Any, info: Any) -> None: ...
 async def no_generator(input: Any) -> None: ...
 
 
+def yields(*args: Any) -> Any:
+    yield args
+
+
+async def no_input() -> Any:
+    yield 1
+
+
+async def waits_and_yields() -> Any:
+    yield 1
+
+
+def built(stream: Any, logic: Any) -> Any:
+    builder = stream.scope.operator("Own")
+    builder.new_input(stream, ps.Pipeline())
+    builder.build(lambda capabilities, info: logic)
+    return stream
+
+
+def left(stream: Any) -> Any:
+    """A stream of a scope that is complete."""
+    with stream.scope.region() as box:
+        return stream.enter(box)
+
+
 @pytest.mark.parametrize("method", ["source", "async_source"])
 def test_a_source_that_yields_nothing_is_refused(method: str) -> None:
     error, cause = cause_of(lambda scope: getattr(scope, method)(no_generator))
@@ -246,6 +271,40 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
     ("act", "words"),
     [
         (lambda s: s.map(3), "'Map' needs a function; found 3"),
+        (lambda s: s.map(yields), "runs nothing; flat_map sends each of what it yields"),
+        (lambda s: s.filter(yields), "runs nothing; return what it is to give"),
+        (lambda s: s.inspect(yields), "'Inspect' is given <function yields"),
+        (lambda s: s.filter(ps.col("a") > 1), "found (col('a') > 1), which is for collections; of"),
+        (lambda s: s.unary(ps.Pipeline(), "U", lambda c, i: yields), "'U' is given <function yi"),
+        (
+            lambda s: s.unary_notify(ps.Pipeline(), "U", lambda c, i: no_generator),
+            "'U' cannot wait for <function no_generator",
+        ),
+        (lambda s: s.delay(lambda r: 3), "'Delay' calls its function with (record, time), and <"),
+        (lambda s: s.delay_batch(lambda r, t: 3), "calls its function with (time), and <function"),
+        (lambda s: s.aggregate(lambda a, b: a, key=str), "(key, record, aggregate), and <functio"),
+        (lambda s: s.state_machine(lambda v, n: (n, [])), "with (key, value, state), and <functi"),
+        (lambda s: s.reduce(lambda a: a, key=str), "calls its function with (value, other), and"),
+        (lambda s: s.accumulate(0, lambda b: b), "calls its function with (value, batch), and <"),
+        (lambda s: s.inspect_time(lambda: 3), "(time, record), and <function"),
+        (lambda s: s.inspect_batch(lambda b: b), "calls its function with (time, batch), and <f"),
+        (lambda s: s.scope.async_source(no_input), "calls its function with (input), and <functio"),
+        (lambda s: s.distribute(lambda b: 0), "calls its function with (time, batch), and <func"),
+        (
+            lambda s: s.fold_window(lambda v, r: v, ps.Tumbling(2), lambda r: 1)[0],
+            "calls its function with (key, record, value), and <function",
+        ),
+        (
+            lambda s: s.reduce_window(lambda v: v, ps.Tumbling(2), lambda r: 1)[0],
+            "calls its function with (value, record), and <function",
+        ),
+        (lambda s: s.sink(ps.Pipeline(), "S", yields), "'S' is given <function yields"),
+        (lambda s: built(s, None), "'Own' is given None as its logic: return a function"),
+        (lambda s: built(s, yields), "as its logic, which has a yield or is an async def: a call"),
+        (lambda s: s.sink(ps.Pipeline(), "S", 3), "'S' needs a function; found 3"),
+        (lambda s: s.scope.to_stream({"a": [1]}), "is given a dict, of which the records would be"),
+        (lambda s: s.scope.to_stream(waits_and_yields()), "async_source takes an asynchronous gen"),
+        (lambda s: left(s).map(str), "call leave() of a stream in its `with` block"),
         (lambda s: s.flat_map(None), "'FlatMap' needs a function; found None"),
         (lambda s: s.map_batches("x"), "'MapBatches' needs a function; found 'x'"),
         (lambda s: s.inspect(3), "'Inspect' needs a function; found 3"),
@@ -330,6 +389,12 @@ def test_what_builds_no_dataflow_is_refused_before_a_worker_begins() -> None:
             call()
     with pytest.raises(ps.errors.WorkerError, match="should return a stream, and returned None"):
         ps.testing.collect(lambda scope: None)  # type: ignore[arg-type,return-value]
+    with pytest.raises(ps.errors.WorkerError, match=r"'dataflow', .* of the worker .*\(worker\)"):
+        ps.run(lambda worker: worker.dataflow())  # type: ignore[attr-defined]
+    with pytest.raises(
+        ps.errors.WorkerError, match=r"worker is asked for 'to_stream', which a sco"
+    ):
+        ps.execute(lambda scope: scope.to_stream([1]))  # type: ignore[attr-defined]
 
 
 def test_what_is_no_worker_no_type_of_times_and_no_events_is_refused() -> None:
@@ -418,3 +483,57 @@ def test_a_route_beyond_the_workers_names_the_batch() -> None:
     error, cause = cause_of(lambda s: arrays(s, "kx", RECORDS).distribute(lambda t, b: 9), 2)
     assert isinstance(cause.__cause__ or cause, RouteError)
     assert "routed to 9" in str(error)
+
+
+def test_a_stream_of_another_dataflow_and_a_time_are_refused_by_what_they_are() -> None:
+    def two_dataflows(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            stream = scope.to_stream([1])
+        with worker.dataflow() as scope:
+            scope.to_stream([2]).concat(stream)
+
+    def two_of_collections(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            _, table = scope.new_collection("n long")
+        with worker.dataflow() as scope:
+            scope.new_collection("n long")[1].concat(table)
+
+    def no_durable(worker: Any) -> None:
+        with worker.dataflow(durable="folder"):
+            pass
+
+    def no_capability(worker: Any) -> None:
+        def build(capability: Any, info: Any) -> Any:
+            def logic(input: Any, output: Any) -> None:
+                for time, _ in input:
+                    output.session(time.time)
+
+            return logic
+
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).unary(ps.Pipeline(), "Sends", build)
+
+    for main, words in (
+        (two_dataflows, "cannot read a stream of another dataflow, of scope 'Dataflow'"),
+        (two_of_collections, "a collection of .* cannot be used in another dataflow"),
+        (no_durable, r"'Dataflow' is durable by a Durable\(.*; found 'folder'"),
+        (no_capability, r"'Sends' sends with a capability, and was given 0 \(int\)"),
+    ):
+        with pytest.raises(ps.errors.WorkerError, match=words):
+            ps.execute(main)
+
+
+def test_what_another_library_calls_an_operator_is_said_to_be_called_otherwise_here() -> None:
+    def build(scope: Any) -> Any:
+        stream = scope.to_stream([1])
+        for name, words in (
+            ("flatMap", "no attribute 'flatMap'; it is called 'flat_map' here"),
+            ("key_by", "no attribute 'key_by'; here: .* takes it as key="),
+            ("unionAll", "no attribute 'unionAll'; here: concat"),
+            ("nothing", "no attribute 'nothing'$"),
+        ):
+            with pytest.raises(AttributeError, match=words):
+                getattr(stream, name)
+        return stream
+
+    assert ps.testing.collect(build) == [(0, 1)]

@@ -247,6 +247,8 @@ def test_the_largest_values_of_a_dictionary_are_those_of_its_values() -> None:
 def test_no_columns_are_no_key() -> None:
     with pytest.raises(WorkerError, match=r"'Aggregate' cannot be keyed by \[\]"):
         collect(lambda s: s.batches_to_stream([BATCH]).aggregate([("x", "sum")], key=[]))
+    with pytest.raises(WorkerError, match=r"Aggregate cannot aggregate 'nothing': its columns are"):
+        collect(lambda s: s.batches_to_stream([BATCH]).aggregate([("nothing", "sum")], key="k"))
 
 
 @pytest.mark.parametrize("key", ["count", ["k", "count"]])
