@@ -245,7 +245,7 @@ class RecordMethods:
         >>> view.advance()[:2]
         [(('be', 2), 1), (('not', 1), 1)]
         """
-        check_function(function, name)
+        check_function(function, name, may_yield=True)
         return _mapped(self, function, schema, on_error, name)
 
 

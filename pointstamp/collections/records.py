@@ -85,7 +85,7 @@ class RecordCollection(Collection):
         name: str = "FlatMap",
     ) -> Any:
         """Each record replaced by all that `function(record)` gives, as of `map`."""
-        check_function(function, name)
+        check_function(function, name, may_yield=True)
         result = RECORDS if schema is None else schema_of(schema)
 
         def each(rows: Rows) -> Rows:

@@ -59,11 +59,14 @@ def refuse_deferred_of(operator: str, *functions: Any) -> None:
         refuse_deferred(function, operator)
 
 
-def check_function(function: Any, operator: str, *, or_columns: bool = False) -> None:
+def check_function(
+    function: Any, operator: str, *, or_columns: bool = False, may_yield: bool = False
+) -> None:
     """Refuse what is no function to be called, or with `or_columns` no column or expression."""
     if not or_columns or not (isinstance(function, str) or is_expression(function)):
         check_callable(function, operator, or_columns=or_columns)
-        refuse_deferred(function, operator)
+        if not (may_yield and inspect.isgeneratorfunction(function)):
+            refuse_deferred(function, operator)
 
 
 def check_takes(function: Any, operator: str, *given: str) -> None:

@@ -57,6 +57,15 @@ def test_equal_values_are_one_record_as_in_a_set() -> None:
     assert len(view.advance()) == 2
 
 
+def test_a_function_that_yields_gives_several_records() -> None:
+    def letters(word: str) -> Any:
+        yield from word
+
+    view = ps.View(lambda scope, words: words.flat_map(letters), words=None)
+    view.insert("words", ["to", "do"])
+    assert sorted(view.advance()) == [("d", 1), ("o", 2), ("t", 1)]
+
+
 def test_changes_of_records_that_have_no_order_are_in_some() -> None:
     view = ps.View(lambda scope, t: t, t=None)
     view.insert("t", ["a", 2, None, (1, None), 1])
