@@ -225,6 +225,28 @@ def set_values(Numbers slots, const double[::1] values, Py_ssize_t first, double
     return n_left
 
 
+cdef inline Py_ssize_t close_along(
+    int64_t begin,
+    int64_t end,
+    Numbers others,
+    int64_t[::1] counts,
+    uint8_t[::1] is_open,
+    int32_t[::1] closed,
+    Py_ssize_t n_closed,
+) noexcept nogil:
+    """Count some edges no more, and close heads of which none is left; how many are closed."""
+    cdef int64_t j
+    cdef int32_t head
+    for j in range(begin, end):
+        head = others[j]
+        counts[head] -= 1
+        if counts[head] == 0 and is_open[head]:
+            is_open[head] = False
+            closed[n_closed] = head
+            n_closed += 1
+    return n_closed
+
+
 def peel(
     Ints begins,
     Ints ends,
@@ -237,35 +259,27 @@ def peel(
     uint8_t[::1] is_open,
     Numbers fresh,
 ):
-    cdef Py_ssize_t i, j, n_closed = 0, n_stacked = fresh.shape[0]
-    cdef int32_t place, head
+    cdef Py_ssize_t i, n_closed = 0, n_fresh = fresh.shape[0]
+    cdef int32_t place
     array = np.empty(counts.shape[0], np.int32)
     cdef int32_t[::1] closed = array
-    cdef int32_t[::1] stack = np.empty(begins.shape[0] + fresh.shape[0], np.int32)
     with nogil:
-        for i in range(n_stacked):
-            stack[i] = fresh[i]
-        while n_stacked > 0:
-            n_stacked -= 1
-            place = stack[n_stacked]
-            for j in range(begins[place], ends[place]):
-                head = others[j]
-                counts[head] -= 1
-                if counts[head] == 0 and is_open[head]:
-                    is_open[head] = False
-                    closed[n_closed] = head
-                    n_closed += 1
-                    stack[n_stacked] = head
-                    n_stacked += 1
-            for j in range(back_begins[place], back_ends[place]):
-                head = back_others[j]
-                back_counts[head] -= 1
-                if back_counts[head] == 0 and is_open[head]:
-                    is_open[head] = False
-                    closed[n_closed] = head
-                    n_closed += 1
-                    stack[n_stacked] = head
-                    n_stacked += 1
+        i = 0
+        while i < n_fresh + n_closed:
+            place = fresh[i] if i < n_fresh else closed[i - n_fresh]
+            n_closed = close_along(
+                begins[place], ends[place], others, counts, is_open, closed, n_closed
+            )
+            n_closed = close_along(
+                back_begins[place],
+                back_ends[place],
+                back_others,
+                back_counts,
+                is_open,
+                closed,
+                n_closed,
+            )
+            i += 1
     return np.sort(array[:n_closed])
 
 
@@ -277,44 +291,42 @@ def peel_in_turn(
     Ints back_ends,
     Numbers back_others,
 ):
-    cdef Py_ssize_t i, j, n_stacked, n = begins.shape[0]
+    cdef Py_ssize_t i, n_done = 0, n_closed = 0, n = begins.shape[0]
     cdef int64_t turn
-    cdef int32_t place, head
-    array = np.full(n, n, np.int64)
+    cdef int32_t place
+    array = np.empty(n, np.int64)
     cdef int64_t[::1] lasts = array
     cdef int64_t[::1] counts = np.subtract(back_ends, back_begins)
     cdef int64_t[::1] back_counts = np.subtract(ends, begins)
-    cdef int32_t[::1] stack = np.empty(n, np.int32)
+    cdef uint8_t[::1] is_open = np.ones(n, np.uint8)
+    cdef int32_t[::1] closed = np.empty(n, np.int32)
     with nogil:
+        for i in range(n):
+            if counts[i] == 0 or back_counts[i] == 0:
+                is_open[i] = False
+                closed[n_closed] = <int32_t>i
+                n_closed += 1
         for turn in range(-1, n):
-            n_stacked = 0
-            if turn < 0:
-                for i in range(n):
-                    if counts[i] == 0 or back_counts[i] == 0:
-                        lasts[i] = turn
-                        stack[n_stacked] = <int32_t>i
-                        n_stacked += 1
-            elif lasts[turn] == n:
-                lasts[turn] = turn
-                stack[0] = <int32_t>turn
-                n_stacked = 1
-            while n_stacked > 0:
-                n_stacked -= 1
-                place = stack[n_stacked]
-                for j in range(begins[place], ends[place]):
-                    head = others[j]
-                    counts[head] -= 1
-                    if counts[head] == 0 and lasts[head] == n:
-                        lasts[head] = turn
-                        stack[n_stacked] = head
-                        n_stacked += 1
-                for j in range(back_begins[place], back_ends[place]):
-                    head = back_others[j]
-                    back_counts[head] -= 1
-                    if back_counts[head] == 0 and lasts[head] == n:
-                        lasts[head] = turn
-                        stack[n_stacked] = head
-                        n_stacked += 1
+            if turn >= 0 and is_open[turn]:
+                is_open[turn] = False
+                closed[n_closed] = <int32_t>turn
+                n_closed += 1
+            while n_done < n_closed:
+                place = closed[n_done]
+                n_done += 1
+                lasts[place] = turn
+                n_closed = close_along(
+                    begins[place], ends[place], others, counts, is_open, closed, n_closed
+                )
+                n_closed = close_along(
+                    back_begins[place],
+                    back_ends[place],
+                    back_others,
+                    back_counts,
+                    is_open,
+                    closed,
+                    n_closed,
+                )
     return array
 
 

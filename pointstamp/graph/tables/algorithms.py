@@ -13,10 +13,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-
 from pointstamp.errors import UsageError
-from pointstamp.graph.tables.argument_checks import seed_of, share, whole_number
+from pointstamp.graph.tables.argument_checks import is_number, seed_of, share, whole_number
 from pointstamp.graph.tables.vertex_question import ValueColumn, VertexQuestion
 from pointstamp.operators.stream import Stream
 
@@ -147,9 +145,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         }
         if max_iter is not None:
             whole_number(max_iter, "max_iter of PageRank")
-        if tol is not None and (
-            isinstance(tol, bool) or not isinstance(tol, int | float | np.number)
-        ):
+        if tol is not None and not is_number(tol):
             raise UsageError(f"tol of PageRank is a number above 0, not {tol!r}")
         check_ranks(max_iter, tol, options["damping"])
         build = partial(weighted_ranks, **options)

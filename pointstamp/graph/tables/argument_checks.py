@@ -36,17 +36,18 @@ def whole_number(value: Any, name: str, least: int | None = 0) -> int:
     return found
 
 
+def is_number(value: Any) -> bool:
+    """Whether it is one of Python's or of NumPy's; what is true or false is none."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def share(value: Any, name: str) -> float:
     """A number from 0 to 1; a `UsageError` if it is none.
 
     >>> share(0.5, "a probability")
     0.5
     """
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | np.number)
-        or not 0 <= value <= 1
-    ):
+    if not is_number(value) or not 0 <= value <= 1:
         raise UsageError(f"{name} is a number from 0 to 1, not {value!r}")
     return float(value)
 
