@@ -1,8 +1,7 @@
 """A worker: one thread of control that owns its share of every dataflow.
 
-A step takes in what has arrived, visits the dataflows that have something to do,
-and sends what their peers need to know. An idle dataflow is not visited, and a
-worker with nothing to do parks.
+A step takes in what has arrived, visits the dataflows that have something to do, and sends what
+their peers need to know. An idle dataflow is not visited, and a worker with nothing to do parks.
 
 Two channels are the worker's own. On one the workers agree on what they build and drop
 (`control_plane`), on the other each scope's changes go to the same scope of every peer
@@ -12,7 +11,7 @@ Two channels are the worker's own. On one the workers agree on what they build a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,7 @@ from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime.accumulated_exchange import exchange_of
 from pointstamp.runtime.control_plane import ControlPlane
+from pointstamp.runtime.dataflow_block import check_condition, in_with_block
 from pointstamp.runtime.installed_dataflow import ActiveDataflows, InstalledDataflow, first_logged
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
@@ -155,7 +155,7 @@ class Worker:
         """
         return dict(self.environment.dropped)
 
-    @contextmanager
+    @in_with_block
     def dataflow(
         self,
         name: str = "Dataflow",
@@ -380,6 +380,7 @@ class Worker:
 
     def step_while(self, condition: Callable[[], bool]) -> None:
         """Step until `condition()` is false, parking when there is nothing to do."""
+        check_condition(condition)
         was_waiting, self.is_waiting = self.is_waiting, True
         try:
             while condition():
@@ -686,8 +687,7 @@ class Worker:
                 self.environment.close_channel(channel)
             for parts in (dataflow.scopes, dataflow.channels, dataflow.inputs):
                 parts.clear()
-            inputs = self.environment.inputs
-            inputs[:] = [handle for handle in inputs if not handle.is_closed]
+            self.environment.inputs[:] = [i for i in self.environment.inputs if not i.is_closed]
 
     # A drop.
 

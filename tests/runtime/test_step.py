@@ -113,3 +113,24 @@ def test_a_step_visits_the_dataflows_that_are_active_in_the_order_in_which_they_
         return seen
 
     assert ps.execute(main) == [[2, 0, 3, 1]]
+
+
+def test_step_while_refuses_an_answer_in_place_of_a_question() -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            probe = stream.probe()
+        answer: Any = probe.less_than(input.time)
+        worker.step_while(answer)
+
+    with pytest.raises(ps.errors.WorkerError, match=r"is given False, and needs a function"):
+        ps.execute(main)
+
+
+def test_a_dataflow_without_its_block_says_how_it_is_built() -> None:
+    def main(worker: ps.Worker) -> None:
+        dataflow: Any = worker.dataflow()
+        dataflow.to_stream([1])
+
+    with pytest.raises(ps.errors.WorkerError, match=r"write `with worker.dataflow\(\) as scope:`"):
+        ps.execute(main)
