@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from pointstamp.errors import UsageError
 
+_ASCII = "".join(map(chr, range(128)))
+
 
 def check_text(name: str, found: Any, example: str) -> None:
     """Raise unless an argument is a text that is not empty.
@@ -52,6 +54,27 @@ def check_seconds(name: str, found: Any) -> None:
     is_number = isinstance(found, int | float) and type(found) is not bool
     if found is not None and not (is_number and found > 0):
         raise UsageError(f"{name} is a number of seconds above 0; found {found!r}")
+
+
+def check_encoding(found: Any) -> None:
+    """Raise unless an argument is an encoding in which the characters of ASCII are their bytes.
+
+    >>> check_encoding("latin-1")
+    >>> check_encoding("utf-16")
+    Traceback (most recent call last):
+    ...
+    pointstamp.errors.UsageError: encoding is one such as 'utf-8', 'latin-1' or 'cp1252', in \
+which characters of ASCII are their bytes; found 'utf-16'
+    """
+    try:
+        if _ASCII.encode(found) == _ASCII.encode():
+            return
+    except (LookupError, TypeError, UnicodeError):
+        pass
+    raise UsageError(
+        "encoding is one such as 'utf-8', 'latin-1' or 'cp1252', in which characters of ASCII are "
+        f"their bytes; found {found!r}"
+    )
 
 
 def check_schema(found: Any) -> None:

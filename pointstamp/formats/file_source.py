@@ -16,11 +16,13 @@ from pyarrow import fs
 from pointstamp.errors import FileFormatError, SourceError
 from pointstamp.formats.connector_arguments import (
     check_count,
+    check_encoding,
     check_schema,
     check_seconds,
     place_of,
 )
 from pointstamp.formats.record_files import (
+    UTF8,
     Positioned,
     RecordFile,
     filesystem_of,
@@ -52,6 +54,8 @@ class FileSource:
         Then `place` is a path there.
     batch_rows, block_bytes : int
         How many rows of Parquet, or bytes of text, make a batch at most.
+    encoding : str
+        Of text, in Python's words: such as "latin-1" or "cp1252", in which ASCII is as it is.
 
     Raises
     ------
@@ -90,17 +94,19 @@ class FileSource:
         filesystem: Any = None,
         batch_rows: int = 65_536,
         block_bytes: int = 1 << 20,
+        encoding: str = UTF8,
     ) -> None:
         check_count("batch_rows", batch_rows)
         check_count("block_bytes", block_bytes)
         check_seconds("watch_s", watch_s)
         check_schema(schema)
+        check_encoding(encoding)
         if format is not None:
             format_of("", format)
         self._place = place_of("place", place)
         self._filesystem, self._path = filesystem_of(self._place, filesystem)
         self._format = format
-        self._schema = schema
+        self._schema, self._encoding = schema, encoding
         self._batch_rows, self._block_bytes = batch_rows, block_bytes
         if schema is None:
             self.schema_advice = (
@@ -161,6 +167,7 @@ class FileSource:
             self._schema,
             self._batch_rows,
             self._block_bytes,
+            self._encoding,
         )
 
     def _info(self) -> fs.FileInfo:

@@ -39,6 +39,7 @@ FORMATS = {
 }
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 NAMES = ("parquet", "arrow", "csv", "tsv", "json")
+UTF8 = "utf-8"
 _MAGIC = b"ARROW1"
 
 Positioned = Iterator[tuple[pa.RecordBatch, int]]
@@ -61,6 +62,8 @@ class RecordFile:
         How many rows of Parquet make a batch at most.
     block_bytes : int
         How many bytes of text are read at a time, at most; a longer line is read as a whole.
+    encoding : str
+        Of text: one that has the characters of ASCII as their bytes.
     """
 
     filesystem: fs.FileSystem
@@ -69,6 +72,7 @@ class RecordFile:
     schema: pa.Schema | None = None
     batch_rows: int = 65_536
     block_bytes: int = 1 << 20
+    encoding: str = UTF8
 
     def read(self, position: int | None) -> Positioned:
         """What comes after `position`; None is the beginning.
@@ -174,8 +178,12 @@ class RecordFile:
             if not first:
                 self._check_there(position, 0, "bytes")
                 return
-            names = table(first[:header], None, None).column_names
-            found = table(first[header:], names, None).schema if first[header:] else None
+            top, rest = self._utf8(first[:header], 0), self._utf8(first[header:], header)
+            try:
+                names = table(top, None, None).column_names
+            except UnicodeDecodeError:
+                raise self._other_encoding("the line of names", top, 0) from None
+            found = table(rest, names, None).schema if rest else None
             schema = self._typed(names, found)
             text.skip(max(position, header))
             yield from self._blocks(text, lambda data: table(data, names, schema))
@@ -196,7 +204,9 @@ class RecordFile:
             if not first.strip():
                 self._check_there(position, len(first), "bytes")
                 return
-            schema = self.schema if self.schema is not None else table(first, None).schema
+            schema = self.schema
+            if schema is None:
+                schema = table(self._utf8(first, 0), None).schema
             text.skip(position)
             yield from self._blocks(text, lambda data: table(data, schema))
 
@@ -206,15 +216,46 @@ class RecordFile:
             if not block.strip():
                 continue
             try:
-                found = table(block)
+                found = table(self._utf8(block, begin))
             except pa.ArrowException as error:
+                if "invalid UTF8" in str(error):
+                    raise self._other_encoding("text", block, begin) from error
                 raise FileFormatError(
                     f"{self.path}, bytes {begin} to {text.position}: "
                     f"{str(error).splitlines()[0]}"
                     + ("" if self.schema else "; if types differ within a file, give schema=")
                 ) from error
+            for field in found.schema if self.schema is None else ():
+                if pa.types.is_binary(field.type):  # as which Arrow reads what is no UTF-8
+                    raise self._other_encoding(f"column {field.name!r}", block, begin)
             for batch in found.combine_chunks().to_batches():
                 yield batch, text.position  # one chunk is one batch
+
+    def _utf8(self, text: bytes, begin: int) -> bytes:
+        """What is at the byte `begin` of the file, of which Arrow reads UTF-8 alone."""
+        is_utf8 = self.encoding == UTF8
+        if is_utf8 and self.format != "json":  # of CSV Arrow looks at it itself
+            return text
+        try:
+            decoded = text.decode(self.encoding)
+            return text if is_utf8 else decoded.encode()
+        except UnicodeDecodeError as error:
+            raise FileFormatError(
+                f"{self.path}: byte {begin + error.start} is {text[error.start]:#04x}, which is "
+                f"not {self.encoding}; give the encoding="
+            ) from error
+
+    def _other_encoding(self, what: str, text: bytes, begin: int) -> FileFormatError:
+        """The error of text that is not UTF-8."""
+        where = ""
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            where = f" (byte {begin + error.start} is {text[error.start]:#04x})"
+        return FileFormatError(
+            f"{self.path}: {what} is not UTF-8{where}; give the encoding=, such as 'latin-1', or "
+            "of bytes that are no text a schema= that has them as binary"
+        )
 
     def _typed(self, names: list[str], found: pa.Schema | None) -> pa.Schema | None:
         """The types of the columns of a file of CSV: those that are given, or were found."""

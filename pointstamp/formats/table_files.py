@@ -32,11 +32,23 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
         if kind == ".parquet":
             return pq.read_table(Path(path))
         options = pc.ParseOptions(delimiter="\t" if kind == ".tsv" else ",")
-        return pc.read_csv(os.fspath(path), parse_options=options)
+        table = pc.read_csv(os.fspath(path), parse_options=options)
+        kinds = zip(table.column_names, table.schema.types, strict=True)
+        of_bytes = [name for name, kind in kinds if pa.types.is_binary(kind)]
     except FileNotFoundError as error:
         raise FileFormatError(f"{path}: there is no such file") from error
     except (pa.ArrowException, OSError) as error:
         raise FileFormatError(f"{path}: {str(error).splitlines()[0]}") from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"{path}: the line of names is not UTF-8; convert the file"
+        ) from error
+    if of_bytes:  # as which Arrow reads what is no UTF-8
+        raise FileFormatError(
+            f"{path}: column {of_bytes[0]!r} is not UTF-8; convert the file, such as by "
+            "`iconv -f latin1 -t utf-8`"
+        )
+    return table
 
 
 def values_of(texts: Sequence[str], kind: pa.DataType) -> list[Any]:
