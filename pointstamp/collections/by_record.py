@@ -7,7 +7,7 @@ words and the argument of operators on streams.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -22,7 +22,7 @@ from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.error_policy import OnError
 from pointstamp.errors import BuildError, SchemaError
-from pointstamp.operators.user_code import check_function
+from pointstamp.operators.user_code import check_function, check_iterable
 
 if TYPE_CHECKING:
     from pointstamp.collections.collection import Collection
@@ -270,10 +270,25 @@ def _mapped(
 
     def each(rows: Rows) -> Rows:
         pairs = zip(given.schema.to_rows(rows), rows[:, -1].tolist(), strict=True)
-        changes = ((made, diff) for row, diff in pairs for made in function(row))
+        changes = many_changes(function, pairs)
         return result.to_pairs(changes, f"operator {name!r}").rows
 
     return tried(given, name, each, result, on_error, is_code=True)
+
+
+def many_changes(
+    function: Callable[[Any], Iterable[Any]], updates: Iterable[tuple[Any, int]]
+) -> Iterator[tuple[Any, int]]:
+    """What the function gives of each record, with the record's difference."""
+    for record, diff in updates:
+        made = function(record)
+        try:
+            found = iter(made)
+        except TypeError:
+            check_iterable(made, function, record)
+            raise
+        for each in found:
+            yield each, diff
 
 
 def bound_columns(

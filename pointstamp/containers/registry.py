@@ -8,7 +8,7 @@ the module that defines it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -118,6 +118,21 @@ def batches_of(data: Any) -> Iterator[Any] | None:
     if is_table(data):
         return record_batches(data)
     return iter([data]) if is_container(data) and kind_of(data).has_columns else None
+
+
+def parts_of(made: Any) -> Sequence[Any]:
+    """What a function gave for a batch, as batches: of a table or a data frame its own.
+
+    >>> parts_of([1, 2]), parts_of(None)
+    (([1, 2],), ())
+    """
+    if type(made) is list:
+        return (made,)
+    if made is None:
+        return ()
+    if is_container(made) or not is_table(made):  # what is neither is refused where it is sent
+        return (made,)
+    return list(record_batches(made))
 
 
 def kind_named(name: str) -> Kind[Any]:

@@ -30,6 +30,7 @@ from pointstamp.dataflow.operator_error import raise_outside
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
 from pointstamp.operators.transform import PIPELINE, rows
+from pointstamp.operators.user_code import check_iterable
 from pointstamp.progress.operate import Interest
 
 CONCURRENCY = 64
@@ -78,7 +79,7 @@ def transform(
     def call(record: Any) -> Awaitable[Any]:
         made = function(record)
         if form.iterates:
-            return _collected(made, function, name)
+            return _collected(made, function, record, name)
         return _awaitable(made, function, name)
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
@@ -92,10 +93,15 @@ def transform(
     return streams(results, *failed)
 
 
-async def _collected(made: Any, function: Any, operator: str) -> list[Any]:
+async def _collected(made: Any, function: Any, record: Any, operator: str) -> list[Any]:
     if isinstance(made, AsyncIterator):
         return [result async for result in made]
-    return list(await _awaitable(made, function, operator))
+    found = await _awaitable(made, function, operator)
+    try:
+        return list(found)
+    except TypeError:
+        check_iterable(found, function, record)
+        raise
 
 
 def _awaitable(made: Any, function: Any, operator: str) -> Awaitable[Any]:

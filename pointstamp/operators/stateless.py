@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, Unpack, overload
 
-from pointstamp.containers.registry import n_records
+from pointstamp.containers.registry import n_records, parts_of
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError, Routed, Unrouted
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.transform import (
@@ -21,6 +21,7 @@ from pointstamp.operators.transform import (
 from pointstamp.operators.user_code import (
     check_callable,
     check_function,
+    check_iterable,
     is_async,
     refuse_generator,
 )
@@ -176,12 +177,10 @@ class MapMethods(StreamCore[T]):
             )
         if policy.raises:
             return transform(
-                self,
-                name,
-                lambda time, batch: list(chain.from_iterable(map(function, rows(batch, name)))),
+                self, name, lambda time, batch: _all_of(function, rows(batch, name), name)
             )
         # A list first: what an iterator gave before it failed must not be among the results.
-        attempt = policy.guard(lambda record: list(function(record)))
+        attempt = policy.guard(lambda record: _all_of(function, (record,), name))
         return try_transform(
             self,
             name,
@@ -248,10 +247,11 @@ class MapMethods(StreamCore[T]):
         concurrency: int | None = None,
         name: str = "MapBatches",
     ) -> Any:
-        """Replace each batch by `function(batch)`, a container, or None for nothing.
+        """Replace each batch by `function(batch)`, or by nothing where that is None.
 
-        The parameters are those of `map`; what fails is a batch, as the one record of a
-        `Failed`, and "drop" counts its records.
+        The function gives a container (a list, a record batch), a `pyarrow.Table` or a data frame
+        of pandas or polars. The parameters are those of `map`; what fails is a batch, as the
+        one record of a `Failed`, and "drop" counts its records.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream([3, 1]).map_batches(sorted))
@@ -266,8 +266,23 @@ class MapMethods(StreamCore[T]):
             return awaited.transform(self, name, function, awaited.BY_BATCH, policy, concurrency)
         if policy.raises:
             return each_batch(self, name, function)
-        attempt = policy.guard(function, n_records=n_records)
-        return try_transform(self, name, lambda time, batch: attempt(batch), policy)
+        attempt = policy.guard(lambda batch: parts_of(function(batch)), n_records=n_records)
+        return try_transform(
+            self, name, lambda time, batch: attempt(batch), policy, gives_parts=True
+        )
+
+
+def _all_of(function: Callable[[Any], Any], records: Iterable[Any], name: str) -> list[Any]:
+    """What the function gives of each record, one after the other."""
+    found: list[Any] = []
+    for record in records:
+        made = function(record)
+        try:
+            found.extend(made)  # and not `+=`, which is an addition to what is an array
+        except TypeError:
+            check_iterable(made, function, record)
+            raise
+    return found
 
 
 def _good(results: Iterable[Any]) -> list[Any]:

@@ -35,5 +35,6 @@ cdef class _EachRecord(BuiltInLogic):
 cdef class _TryTransform(BuiltInLogic):
     cdef object _function
     cdef object _policy
+    cdef object _gives_parts
 
     cpdef run(self, list inputs, list outputs)

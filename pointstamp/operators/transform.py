@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.registry import parts_of
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, streams
 from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
@@ -85,9 +86,14 @@ def try_transform(
     policy: ErrorPolicy,
     *,
     of_updates: bool = False,
+    gives_parts: bool = False,
 ) -> Any:
-    """The same where `function` is guarded by `policy`; what failed may be another stream."""
+    """The same where `function` is guarded by `policy`; what failed may be another stream.
+
+    gives_parts : whether the function gives a sequence of batches
+    """
     if policy.raises:
+        assert not gives_parts
         return transform(stream, name, function, of_updates=of_updates)
     builder = OperatorBuilder(stream.scope, name)
     if of_updates:
@@ -96,7 +102,7 @@ def try_transform(
     result = builder.new_output(initial=False)
     failed = policy.new_output(builder)
 
-    builder.build(lambda capabilities, info: _TryTransform(function, policy))
+    builder.build(lambda capabilities, info: _TryTransform(function, policy, gives_parts))
     return streams(result, *failed)
 
 
@@ -129,7 +135,8 @@ class _EachBatch(BuiltInLogic):
         while (item := input_.pull()) is not None:
             changed = self._function(item[1])
             if changed is not None:
-                output.push(item[0], changed)
+                for part in parts_of(changed):
+                    output.push(item[0], part)
 
 
 class _LookAt(BuiltInLogic):
@@ -166,18 +173,22 @@ class _EachRecord(BuiltInLogic):
 class _TryTransform(BuiltInLogic):
     """The same, and then what `function` failed on."""
 
-    __slots__ = ("_function", "_policy")
+    __slots__ = ("_function", "_gives_parts", "_policy")
 
-    def __init__(self, function: Callable[[Any, Any], Any], policy: ErrorPolicy) -> None:
+    def __init__(
+        self, function: Callable[[Any, Any], Any], policy: ErrorPolicy, gives_parts: bool
+    ) -> None:
         self._function = function
         self._policy = policy
+        self._gives_parts = gives_parts
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         while (item := inputs[0].pull()) is not None:
             time, batch = item
             changed = self._function(time, batch)
             if changed is not None and changed is not FAILED:
-                outputs[0].push(time, changed)
+                for part in changed if self._gives_parts else (changed,):
+                    outputs[0].push(time, part)
             self._policy.push(outputs[-1], time)
 
 

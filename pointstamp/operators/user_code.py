@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from pointstamp.containers.expressions import is_expression
-from pointstamp.errors import BuildError
+from pointstamp.errors import BuildError, DataError
 
 _ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -86,6 +86,17 @@ def check_takes(function: Any, operator: str, *given: str) -> None:
         f"operator {operator!r} calls its function with ({', '.join(given)}), and {function!r} "
         f"takes {takes}"
     )
+
+
+def check_iterable(made: Any, function: Any, record: Any) -> None:
+    """Refuse what a function gave if no records can be taken of it; called when that failed."""
+    if hasattr(type(made), "__iter__") or hasattr(type(made), "__getitem__"):
+        return
+    given = "None" if made is None else f"{made!r:.100} ({type(made).__name__})"
+    raise DataError(
+        f"{function!r} is to give an iterable of records, such as a list, which is empty for none; "
+        f"it gave {given} for {record!r:.200}"
+    ) from None
 
 
 def check_callable(function: Any, operator: str, *, or_columns: bool = False) -> None:

@@ -6,12 +6,15 @@ import collections
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
 from pointstamp.containers import Arrays
+from pointstamp.errors import WorkerError
 from pointstamp.testing import collect
 
 NUMBERS = list(range(20))
@@ -156,6 +159,56 @@ def test_map_batches_may_give_nothing() -> None:
         return scope.batches_to_stream(batches).map_batches(lambda b: b if sum(b) > 100 else None)
 
     assert collect(build) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"on_error": "drop"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda batch: pa.concat_tables([pa.Table.from_batches([batch])] * 2),
+        lambda batch: pd.concat([batch.to_pandas()] * 2),
+    ],
+)
+def test_map_batches_may_give_a_table_or_a_data_frame(
+    change: Callable[[Any], Any], options: dict[str, Any]
+) -> None:
+    batch = pa.record_batch({"n": [1, 2]})
+    for n, expected in ((2, [1, 1, 2, 2]), (0, [])):
+        found = collect(
+            lambda scope, n=n: scope.batches_to_stream([batch]).map_batches(
+                lambda batch: change(batch.slice(0, n)), **options
+            )
+        )
+        assert sorted(values(found)) == expected
+
+
+async def nothing_awaited(record: int) -> None:
+    pass
+
+
+@pytest.mark.parametrize("function", [lambda record: None, nothing_awaited])
+def test_flat_map_says_what_its_function_gave_in_place_of_records(
+    function: Callable[[Any], Any],
+) -> None:
+    with pytest.raises(WorkerError, match=r"operator 'Pairs'.*is to give an iterable.*None for 7"):
+        collect(lambda scope: scope.to_stream([7]).flat_map(function, name="Pairs"))
+
+
+def test_flat_map_leaves_the_error_of_a_generator_as_it_is() -> None:
+    def fails(record: int) -> Any:
+        yield record
+        raise TypeError("of its own") from ValueError("deeper")
+
+    def failures(scope: Any) -> Any:
+        return scope.to_stream([7]).flat_map(fails, on_error="route")[1]
+
+    [(_, failed)] = collect(failures)
+    assert (str(failed.error), str(failed.error.__cause__)) == ("of its own", "deeper")
+
+
+def test_flat_map_takes_arrays_apart() -> None:
+    found = collect(lambda scope: scope.to_stream([1, 2]).flat_map(lambda n: np.array([n, 10 * n])))
+    assert sorted(values(found)) == [1, 2, 10, 20]
 
 
 def test_a_large_batch_is_cut_and_all_of_it_arrives() -> None:
