@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pointstamp.collections.aggregates import count
+from pointstamp.collections.by_record import many_changes
 from pointstamp.collections.collection import Collection, How
 from pointstamp.collections.grouped_records import KEYED, GroupedRecords, records_of_rows
 from pointstamp.collections.linear import Change
@@ -21,6 +22,7 @@ from pointstamp.containers.updates import Rows
 from pointstamp.containers.values import ANY
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
+from pointstamp.operators.names_elsewhere import of_other_words
 from pointstamp.operators.user_code import check_function
 
 KeyFunction = Callable[[Any], Any]
@@ -90,7 +92,7 @@ class RecordCollection(Collection):
 
         def each(rows: Rows) -> Rows:
             pairs = zip(ANY.values(rows[:, 0]), rows[:, -1].tolist(), strict=True)
-            changes = ((made, diff) for record, diff in pairs for made in function(record))
+            changes = many_changes(function, pairs)
             return result.to_pairs(changes, f"operator {name!r}").rows
 
         return self.changed_by(name, each, result)
@@ -125,6 +127,7 @@ class RecordCollection(Collection):
         total = self.of(self.stream, _ALONE).agg(count=count())
         return _of_rows(total, lambda row: row[0], "Count")
 
+    @of_other_words("collections", {"key": "on=", "other_key": "left_on= and right_on="})
     def join(  # type: ignore[override]  # functions, and no columns
         self,
         other: RecordCollection,

@@ -240,3 +240,14 @@ def test_values_and_texts_have_numbers_of_their_own() -> None:
         *(1, 2, 3, 3, 4, 0, 5, 5)
     ]
     assert dictionary.values([1, 2, 3]) == ["a", b"a", 1]
+
+
+@pytest.mark.parametrize("schema", ["n long", None])
+def test_flat_map_says_what_its_function_gave_in_place_of_records(schema: Any) -> None:
+    def build(scope: Any, numbers: Any) -> Any:
+        return numbers.flat_map(lambda record: None, *([schema] if schema else []))
+
+    view = ps.View(build, numbers=schema)
+    view.insert("numbers", [(7,)])
+    with pytest.raises(OperatorError, match=r"is to give an iterable.*gave None for \(7,\)"):
+        view.advance()
