@@ -70,7 +70,7 @@ sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())'
 # The core is compiled while most is fetched: for that two packages are enough, and `make` finds it
 # done. In the foreground, where an interrupt ends it.
 install_lock() {
-    first=$(mktemp)
+    first=$venv/first.lock  # in there, so that an interrupt leaves nothing elsewhere
     of_lock uv cython setuptools >"$first"
     if install "$first"; then
         install_by_uv &
