@@ -110,7 +110,9 @@ def motifs(
 @question
 def triangles() -> "Search":
     """Find the triangles, each once, whatever the directions of edges."""
-    return cliques(3)
+    from pointstamp.cli.search import clique_search
+
+    return clique_search(3, "triangles")
 
 
 @question

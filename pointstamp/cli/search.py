@@ -102,16 +102,18 @@ def motif_search(pattern: str, distinct: bool = False) -> Search:
     )
 
 
-def clique_search(k: int) -> Search:
+def clique_search(k: int, title: str = "") -> Search:
     """All cliques of `k` vertices of the graph without its directions.
 
+    title : what the summary calls them
+
     >>> clique_search(3).title, clique_search(4).columns
-    ('triangles', ('a', 'b', 'c', 'd'))
+    ('cliques of 3', ('a', 'b', 'c', 'd'))
     """
     if not 2 <= k <= MAX_CLIQUE:
         raise UsageError(f"a clique has from 2 to {MAX_CLIQUE} vertices, not {k}")
-    title = "triangles" if k == 3 else f"cliques of {k}"
     columns = tuple(string.ascii_lowercase[:k])
+    title = title or f"cliques of {k}"
     return Search(title, columns, partial(cliques, k=k), partial(count_cliques, k=k))
 
 

@@ -68,6 +68,18 @@ class Sliding:
             )
         _check_width(self, self.size, self.slide, self.offset)
 
+    def __repr__(self) -> str:
+        is_tumbling = self.slide == self.size and not self.has_gaps
+        given = {"size": self.size}
+        if not is_tumbling:
+            given["slide"] = self.slide
+        if self.offset:
+            given["offset"] = self.offset
+        if self.has_gaps:
+            given["has_gaps"] = True
+        said = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        return f"{'Tumbling' if is_tumbling else 'Sliding'}({said})"
+
     @property
     def is_calendar(self) -> bool:
         """Whether sizes are timedeltas."""
@@ -102,8 +114,8 @@ class Sliding:
 def Tumbling(size: Span, offset: Span = 0) -> Sliding:  # noqa: N802  (it is a kind of window)
     """Windows `[k * size + offset, (k + 1) * size + offset)`: each record is in one.
 
-    >>> Tumbling(10)
-    Sliding(size=10, slide=10, offset=0, has_gaps=False)
+    >>> Tumbling(10), Sliding(10, 5, offset=2)
+    (Tumbling(size=10), Sliding(size=10, slide=5, offset=2))
     """
     return Sliding(size, size, offset)
 

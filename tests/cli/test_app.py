@@ -268,3 +268,12 @@ def test_a_signal_stops_everything_at_once_and_leaves_no_file(
         assert running.wait(END_S) == status
         assert time.monotonic() - began < 10 * slowdown()
         assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "title"), [(["cliques", 3], "cliques of 3 in"), (["triangles"], "triangles in")]
+)
+def test_the_summary_says_what_was_asked_for(
+    run: Run, graph: Path, asked: list[object], title: str
+) -> None:
+    assert f"\n{title}" in run(*asked, graph, "--workers", 1).err
