@@ -35,7 +35,7 @@ from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError, SchemaError
-from pointstamp.operators.names_elsewhere import OF_COLLECTIONS, no_attribute
+from pointstamp.operators.names_elsewhere import OF_COLLECTIONS, no_attribute, of_other_words
 from pointstamp.operators.probe import probe_with
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.transform import transform
@@ -318,6 +318,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         """One row, with `count`: how many records there are."""
         return self.agg(count=count())
 
+    @of_other_words("collections", {"key": "on=", "other_key": "left_on= and right_on="})
     def join(
         self,
         other: Collection,

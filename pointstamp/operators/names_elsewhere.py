@@ -7,7 +7,9 @@ differs only in its spelling (`flatMap`) is not listed: it is found by its snake
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
 
 _KEYS = "an operator that needs a key takes it as key=, and exchange(key) only brings keys together"
 _EVENT_TIME = "windows take time=, lateness= and clock="
@@ -126,7 +128,47 @@ def no_attribute(
     owner: object, name: str, elsewhere: Mapping[str, str] = OF_STREAMS
 ) -> AttributeError:
     """The error of an object that has no attribute `name`, with the advice."""
-    more = "" if name.startswith("_") else advice(name, type(owner), elsewhere)
-    return AttributeError(
-        f"{type(owner).__name__!r} object has no attribute {name!r}{more}", name=name, obj=owner
-    )
+    found = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    if name.startswith("_"):
+        return AttributeError(found, name=name, obj=owner)
+    more = advice(name, type(owner), elsewhere) or closest(name, type(owner))
+    # With the name Python would guess once more, where it prints the error.
+    return AttributeError(found + more) if more else AttributeError(found, name=name, obj=owner)
+
+
+def closest(name: str, owner: type) -> str:
+    """What a name that the class `owner` does not have may be meant to be.
+
+    >>> closest("bit_lenght", int), closest("nothing", int)
+    ("; did you mean 'bit_length'?", '')
+    """
+    from difflib import get_close_matches  # only here, where something is wrong already
+
+    known = [each for each in dir(owner) if not each.startswith("_")]
+    found = get_close_matches(name, known, n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def of_other_words(what: str, words: Mapping[str, str]) -> Callable[[Method], Method]:
+    """Have a method refuse arguments by the names that its like has elsewhere in the library.
+
+    what : whose method it is, in the plural
+    words : what to write, by the name that is not one here
+    """
+
+    def decorate(method: Method) -> Method:
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for name, here in words.items():
+                if name in kwargs:
+                    raise TypeError(f"{method.__name__}() of {what} takes {here}, and no {name}=")
+            return method(*args, **kwargs)
+
+        decorated: Any = call
+        found: Method = decorated
+        return found
+
+    return decorate

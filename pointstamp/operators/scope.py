@@ -13,6 +13,7 @@ from pointstamp.operators.drawing import DrawingMethods
 from pointstamp.operators.feedback import FeedbackMethods
 from pointstamp.operators.flow_control import FlowControlMethods
 from pointstamp.operators.log_source import LogMethods
+from pointstamp.operators.names_elsewhere import no_attribute
 from pointstamp.operators.replay import ReplayMethods
 from pointstamp.operators.sources import SourceMethods
 from pointstamp.operators.split_merge import ConcatenateMethods
@@ -54,14 +55,10 @@ class Scope(
 
         def __getattr__(self, name: str) -> Any:
             """Say of a worker's method where there is one: this is the dataflow already."""
-            more = ""
             if name in ("dataflow", "run", "step", "step_while"):
-                more = (
-                    ", which is a method of the worker that ps.execute gives to main(worker); "
-                    "ps.run, ps.serve and ps.testing.collect call build(scope), in a dataflow"
+                raise AttributeError(
+                    f"{type(self).__name__!r} object has no attribute {name!r}, which is a method "
+                    "of the worker that ps.execute gives to main(worker); ps.run, ps.serve and "
+                    "ps.testing.collect call build(scope), in a dataflow"
                 )
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}{more}",
-                name=name,
-                obj=self,
-            )
+            raise no_attribute(self, name, {})

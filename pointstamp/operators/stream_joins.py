@@ -27,6 +27,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
+from pointstamp.operators.names_elsewhere import of_other_words
 from pointstamp.operators.outer_joins import join_complete
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import refuse_deferred_of
@@ -309,6 +310,9 @@ class JoinMethods(StreamCore[T]):
         **options: Unpack[Joined],
     ) -> Stream[tuple[T | None, U | None]]: ...
 
+    @of_other_words(
+        "streams", {"on": "key=", **dict.fromkeys(("left_on", "right_on"), "key= and other_key=")}
+    )
     def join(
         self,
         other: StreamCore[U],

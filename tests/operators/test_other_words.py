@@ -1,0 +1,57 @@
+"""Words of other libraries, and of other parts of this one: the error has the right one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.testing import collect
+
+
+@pytest.mark.parametrize(
+    ("options", "here"),
+    [
+        ({"on": "a"}, "takes key=, and no on="),
+        ({"left_on": "a", "right_on": "b"}, "takes key= and other_key=, and no left_on="),
+    ],
+)
+def test_a_join_of_streams_has_a_key(options: dict[str, Any], here: str) -> None:
+    def build(scope: Any) -> Any:
+        stream = scope.to_stream([("a", 1)])
+        with pytest.raises(TypeError, match=f"of streams {here}"):
+            stream.join(stream, **options)
+        return stream
+
+    collect(build)
+
+
+@pytest.mark.parametrize("schema", ["a long", None])
+def test_a_join_of_collections_is_on_columns(schema: Any) -> None:
+    def build(scope: Any, given: Any) -> Any:
+        with pytest.raises(TypeError, match="of collections takes on=, and no key="):
+            given.join(given, key="a")
+        with pytest.raises(TypeError, match="takes left_on= and right_on=, and no other_key="):
+            given.join(given, on="a", other_key="a")
+        return given
+
+    ps.View(build, given=schema).close()
+
+
+def test_a_name_that_is_nearly_right_is_advised() -> None:
+    def build(scope: Any) -> Any:
+        stream = scope.to_stream([(1,)])
+        for owner, wrong, right in (
+            (stream, "mpa", "map"),
+            (stream, "flatmap", "flat_map"),
+            (scope, "to_steam", "to_stream"),
+            (stream.as_collection("n long"), "filtr", "filter"),
+        ):
+            with pytest.raises(AttributeError, match=f"{wrong!r}; did you mean {right!r}"):
+                getattr(owner, wrong)
+        with pytest.raises(AttributeError, match=r"no attribute 'xyzzy'$"):
+            stream.xyzzy  # noqa: B018
+        return stream
+
+    collect(build)
