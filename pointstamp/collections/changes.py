@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, overload
 
+from pointstamp.collections.html_table import SHOWN_ROWS, html_table
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.text_sweep import SWEEPS, Held
 from pointstamp.containers.updates import Rows
@@ -58,6 +59,12 @@ class Changes(Sequence[tuple[tuple[Any, ...], int]]):
 
     def __repr__(self) -> str:
         return repr(self._all())
+
+    def _repr_html_(self) -> str:
+        """The first of them, as a table: what a notebook shows."""
+        shown = [(*self.schema.cells(row), diff) for row, diff in self._all()[:SHOWN_ROWS]]
+        names = [*self.schema.names, diff_column(self.schema)]
+        return html_table(names, shown, len(self))
 
     def held_texts(self) -> list[Held]:
         """See `text_sweep.py`."""
@@ -123,6 +130,11 @@ class CollectionSnapshot(Sequence[tuple[Any, ...]]):
 
     def __repr__(self) -> str:
         return repr(self._listed())
+
+    def _repr_html_(self) -> str:
+        """The first of them, as a table: what a notebook shows."""
+        shown = [self.schema.cells(row) for row in self._listed()[:SHOWN_ROWS]]
+        return html_table(self.schema.names, shown, len(self))
 
     def held_texts(self) -> list[Held]:
         """See `text_sweep.py`."""

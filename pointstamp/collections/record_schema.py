@@ -64,6 +64,10 @@ class RecordSchema(Schema):
         """The records."""
         return ANY.values(rows[:, 0])
 
+    def cells(self, row: Any) -> tuple[Any, ...]:
+        """The record alone."""
+        return (row,)
+
     def in_order(self, pairs: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
         """Sorted by record; where these have no order, by their types and what they print."""
         found = list(pairs)

@@ -163,6 +163,11 @@ class Schema:
         """The records of updates as tuples of Python's values."""
         return self.encoder.rows(rows)
 
+    def cells(self, row: Any) -> tuple[Any, ...]:
+        """The values of a row, one for each column."""
+        found: tuple[Any, ...] = row
+        return found
+
     def in_order(self, pairs: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
         """Pairs of a row and its diff, sorted by row, nulls first."""
         return sorted(pairs, key=lambda pair: [nulls_first(value) for value in pair[0]])
