@@ -332,8 +332,16 @@ class FoldMethods(StreamCore[T]):
                 state, answers = _turned(turned, of, name)
                 if state is not None:
                     states[of] = state
-                if answers is not None:
-                    (session.give_batch if of_columns else session.give_many)(answers)
+                if answers is None:
+                    return
+                if of_columns:
+                    session.give_batch(answers)
+                    return
+                try:
+                    session.give_many(answers)
+                except TypeError:
+                    _check_answers(answers, of, name)
+                    raise
 
             def logic(inputs: list[Input], outputs: list[Output]) -> None:
                 for time, batch in inputs[0]:
@@ -359,6 +367,15 @@ def _turned(turn: Any, of: Any, name: str) -> tuple[Any, Any]:
         )
     state, answers = turn
     return state, answers
+
+
+def _check_answers(answers: Any, of: Any, name: str) -> None:
+    """Refuse what a fold gave to be sent if it is no iterable; called when that failed."""
+    if not hasattr(type(answers), "__iter__"):
+        raise DataError(
+            f"{name}: the function gave {answers!r:.200} to be sent for the key {of!r:.200}; give "
+            "an iterable of records, such as a list: [] sends nothing"
+        ) from None
 
 
 class _TimeAnswer(Protocol):

@@ -206,6 +206,14 @@ def test_flat_map_leaves_the_error_of_a_generator_as_it_is() -> None:
     assert (str(failed.error), str(failed.error.__cause__)) == ("of its own", "deeper")
 
 
+def test_a_state_machine_says_what_its_function_gave_in_place_of_records() -> None:
+    def build(scope: Any) -> Any:
+        return scope.to_stream([("a", 7)]).state_machine(lambda key, value, state: (state, value))
+
+    with pytest.raises(WorkerError, match="gave 7 to be sent for the key 'a'; give an iterable"):
+        collect(build)
+
+
 def test_flat_map_takes_arrays_apart() -> None:
     found = collect(lambda scope: scope.to_stream([1, 2]).flat_map(lambda n: np.array([n, 10 * n])))
     assert sorted(values(found)) == [1, 2, 10, 20]
