@@ -179,8 +179,8 @@ class RecordFile:
                 self._check_there(position, 0, "bytes")
                 return
             top, rest = self._utf8(first[:header], 0), self._utf8(first[header:], header)
-            try:
-                names = table(top, None, None).column_names
+            try:  # a line without an end, of which a file may consist, would be empty to Arrow
+                names = table(top.removesuffix(b"\n") + b"\n", None, None).column_names
             except UnicodeDecodeError:
                 raise self._other_encoding("the line of names", top, 0) from None
             found = table(rest, names, None).schema if rest else None
@@ -204,6 +204,11 @@ class RecordFile:
             if not first.strip():
                 self._check_there(position, len(first), "bytes")
                 return
+            if first.lstrip()[:1] == b"[":
+                raise FileFormatError(
+                    f"{self.path}: is an array of JSON; it is to have an object in each line, as "
+                    "`jq -c '.[]'` makes them of it"
+                )
             schema = self.schema
             if schema is None:
                 schema = table(self._utf8(first, 0), None).schema

@@ -38,10 +38,7 @@ def columns_of(batch: Any, schema: pa.Schema | None, sink: str) -> pa.RecordBatc
                 "columns: give schema=, or make them record batches before"
             )
         values = values_of(batch, schema.names, sink)
-        try:
-            columns = [pa.array(values[field.name], field.type) for field in schema]
-        except (pa.ArrowException, TypeError, OverflowError) as error:
-            raise SinkError(f"{sink}: {str(error).splitlines()[0]}") from error
+        columns = [_column(values[field.name], field, sink) for field in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     try:
         if schema is None:
@@ -50,6 +47,15 @@ def columns_of(batch: Any, schema: pa.Schema | None, sink: str) -> pa.RecordBatc
         return conform(batch, schema, "the batches", sink)
     except (DataError, ContainerError, TypeError) as error:
         raise SinkError(f"{sink}: {error}") from error
+
+
+def _column(values: list[Any], field: pa.Field, sink: str) -> pa.Array:
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise SinkError(
+            f"{sink}: column {field.name!r} is of {field.type}: {str(error).splitlines()[0]}"
+        ) from error
 
 
 def values_of(records: Any, names: Sequence[str], sink: str) -> dict[str, list[Any]]:

@@ -101,6 +101,35 @@ def test_a_file_of_every_form_is_read_from_every_position(
     ]
 
 
+def records_of(place: Path, **options: Any) -> list[Any]:
+    found = ps.testing.collect(lambda scope: scope.source(FileSource(place, **options)))
+    return [record for _, record in found]
+
+
+@pytest.mark.parametrize("text", ["", "k,n", "k,n\n", "k,n\r\n", '"k",n'])
+def test_a_table_of_no_records_is_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(text, newline="")
+    (tmp_path / "b.csv").write_text("k,n\nx,1")
+    assert records_of(tmp_path) == [("x", 1)]
+
+
+def test_an_array_of_json_is_refused_by_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"n": 1},\n{"n": 2}]\n')
+    with pytest.raises(WorkerError, match="is an array of JSON; it is to have an object in each"):
+        records_of(tmp_path / "a.json")
+
+
+def test_a_value_that_does_not_fit_is_refused_by_its_column(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path, schema=pa.schema({"k": pa.string(), "n": pa.int64()}))
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([("a", 1), ("b", "two")]).sink(sink)
+
+    with pytest.raises(WorkerError, match="column 'n' is of int64: Could not convert 'two'"):
+        ps.execute(main)
+
+
 @pytest.mark.parametrize(("name", "write"), FORMS)
 def test_a_file_that_was_cut_short_does_not_fit_its_position(
     tmp_path: Path, name: str, write: Callable[[Path], None]
