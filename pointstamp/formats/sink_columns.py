@@ -49,7 +49,7 @@ def columns_of(batch: Any, schema: pa.Schema | None, sink: str) -> pa.RecordBatc
         raise SinkError(f"{sink}: {error}") from error
 
 
-def _column(values: list[Any], field: pa.Field, sink: str) -> pa.Array:
+def _column(values: list[Any], field: Any, sink: str) -> Any:
     try:
         return pa.array(values, field.type)
     except (pa.ArrowException, TypeError, OverflowError) as error:
