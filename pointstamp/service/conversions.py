@@ -42,11 +42,15 @@ def to_batches(data: Any, input: str, schema: pa.Schema) -> list[Any]:
     if batches is not None:
         return [kind_of(batch).to_arrow(batch) for batch in batches]
     # What a user gives, and not a batch: records without an order of columns.
-    if isinstance(data, list) and all(isinstance(record, dict) for record in data):
-        return [_of_records(data, input, schema)] if data else []
+    found = type(data).__name__
+    if isinstance(data, list):
+        others = [record for record in data if not isinstance(record, dict)]
+        if not others:
+            return [_of_records(data, input, schema)] if data else []
+        found = f"a list with {others[0]!r:.100} ({type(others[0]).__name__}) in it"
     raise UsageError(
-        f"a service is sent a pyarrow.Table, a RecordBatch, a data frame or a list of dicts, and "
-        f"not {type(data).__name__}"
+        f"input {input!r} is sent a pyarrow.Table, a RecordBatch, a data frame or a list of dicts, "
+        f"and not {found}"
     )
 
 

@@ -335,6 +335,8 @@ def test_what_does_not_fit_is_refused_and_the_service_goes_on():
             words.send(pa.table({"x": [1]}))
         with pytest.raises(UsageError, match="a list of dicts, and not int"):
             words.send(7)
+        with pytest.raises(UsageError, match=r"not a list with \(1, 2\) \(tuple\) in it"):
+            words.send([(1, 2)])
         with pytest.raises(UsageError, match="no input 'word'; it has 'words'"):
             service.input("word")
         with pytest.raises(UsageError, match="no output 'count'; it has 'counts'"):
