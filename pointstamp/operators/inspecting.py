@@ -31,6 +31,7 @@ class InspectMethods(StreamCore[T]):
         [(0, 'hi')]
         """
         check_function(function, name)
+        check_takes(function, name, "record")
 
         def look(time: Any, batch: Any) -> Any:
             for record in kind_of(batch).records(batch):

@@ -18,7 +18,7 @@ from pointstamp.dataflow.source_counts import set_source_size
 from pointstamp.dataflow.stream_core import T
 from pointstamp.errors import BuildError, DroppedError, InputError
 from pointstamp.operators.generic import Build, checked_logic
-from pointstamp.operators.user_code import is_async
+from pointstamp.operators.user_code import check_takes, is_async, refuse_generator
 from pointstamp.progress.activation import Activation
 from pointstamp.progress.timestamp import Int, Timestamp
 
@@ -421,6 +421,8 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
                 "asynchronous generator function, or a function build(capability, info); found "
                 f"{build!r:.200}"
             )
+        refuse_generator(build, name, "make it an async def, or give to_stream what it yields")
+        check_takes(build, name, "capability", "info")
         builder = OperatorBuilder(self, name)
         builder.states.refuse(NOT_REPLAYED)
         stream = builder.new_output()

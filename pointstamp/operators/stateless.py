@@ -22,6 +22,7 @@ from pointstamp.operators.user_code import (
     check_callable,
     check_function,
     check_iterable,
+    check_takes,
     is_async,
     refuse_generator,
 )
@@ -116,6 +117,7 @@ class MapMethods(StreamCore[T]):
         [(0, 2), (0, 4)]
         """
         check_callable(function, name)
+        check_takes(function, name, "record")
         refuse_generator(function, name, "flat_map sends each of what it yields")
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         if concurrency is not None or is_async(function):
@@ -167,6 +169,7 @@ class MapMethods(StreamCore[T]):
         [(0, 1), (0, 2)]
         """
         check_callable(function, name)
+        check_takes(function, name, "record")
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         if concurrency is not None or is_async(function):
             # Not at the top: it imports asyncio.
@@ -213,6 +216,7 @@ class MapMethods(StreamCore[T]):
         [(0, 2), (0, 3)]
         """
         check_function(predicate, name, or_columns=True)
+        check_takes(predicate, name, "record")
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         if is_of_columns(predicate):
             keep = guarded_columns(policy, lambda batch: kept(batch, predicate, name), predicate)
@@ -258,6 +262,7 @@ class MapMethods(StreamCore[T]):
         [(0, 1), (0, 3)]
         """
         check_callable(function, name)
+        check_takes(function, name, "batch")
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         if concurrency is not None or is_async(function):
             # Not at the top: it imports asyncio.

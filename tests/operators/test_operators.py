@@ -214,6 +214,35 @@ def test_a_state_machine_says_what_its_function_gave_in_place_of_records() -> No
         collect(build)
 
 
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda s: s.map(lambda key, value: key), r"\(record\), and .* takes key, value"),
+        (lambda s: s.flat_map(lambda: (1,)), r"\(record\), and .* takes nothing"),
+        (lambda s: s.filter(lambda key, value: key), r"\(record\), and .* takes key, value"),
+        (lambda s: s.inspect(lambda time, record: None), r"\(record\), and .* takes time, record"),
+        (
+            lambda s: s.map_batches(lambda time, batch: batch),
+            r"\(batch\), and .* takes time, batch",
+        ),
+        (lambda s: s.scope.source(lambda: iter([])), r"\(capability, info\), and .* takes nothing"),
+    ],
+)
+def test_a_function_of_other_parameters_is_refused_when_the_dataflow_is_built(
+    act: Callable[[Any], Any], said: str
+) -> None:
+    with pytest.raises(WorkerError, match=f"calls its function with {said}"):
+        collect(lambda scope: act(scope.to_stream([("a", 1)])))
+
+
+def test_a_generator_function_is_no_source() -> None:
+    def numbers() -> Any:
+        yield 1
+
+    with pytest.raises(WorkerError, match="runs nothing; make it an async def, or give to_stream"):
+        collect(lambda scope: scope.source(numbers))
+
+
 def test_flat_map_takes_arrays_apart() -> None:
     found = collect(lambda scope: scope.to_stream([1, 2]).flat_map(lambda n: np.array([n, 10 * n])))
     assert sorted(values(found)) == [1, 2, 10, 20]
