@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp.containers.list_columns import flattened
 from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.errors import DataError
 from pointstamp.operators.transform import rows, transform
 
 if TYPE_CHECKING:
@@ -48,7 +49,18 @@ class FlattenMethods(StreamCore[T]):
         [(0, ('ann', 1)), (0, ('ann', 2)), (0, ('bob', 3))]
         """
         if column is None:
-            return transform(
-                self, name, lambda time, batch: list(chain.from_iterable(rows(batch, name)))
-            )
+            return transform(self, name, lambda time, batch: _items(rows(batch, name)))
         return transform(self, name, lambda time, batch: flattened(batch, column, name))
+
+
+def _items(records: list[Any]) -> list[Any]:
+    try:
+        return list(chain.from_iterable(records))
+    except TypeError:
+        for record in records:
+            if not hasattr(type(record), "__iter__"):
+                raise DataError(
+                    f"a record is to be a collection of items, such as a list; found "
+                    f"{record!r:.200} ({type(record).__name__})"
+                ) from None
+        raise

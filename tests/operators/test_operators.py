@@ -243,6 +243,11 @@ def test_a_generator_function_is_no_source() -> None:
         collect(lambda scope: scope.source(numbers))
 
 
+def test_flatten_says_which_record_is_no_collection() -> None:
+    with pytest.raises(WorkerError, match=r"a record is to be a collection.*found 7 \(int\)"):
+        collect(lambda scope: scope.to_stream([[1], 7]).flatten())
+
+
 def test_flat_map_takes_arrays_apart() -> None:
     found = collect(lambda scope: scope.to_stream([1, 2]).flat_map(lambda n: np.array([n, 10 * n])))
     assert sorted(values(found)) == [1, 2, 10, 20]
