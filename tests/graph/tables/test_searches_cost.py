@@ -8,6 +8,7 @@ from threading import Thread
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from pointstamp.graph import Graph
 from pointstamp.graph.tables import element_search, list_searches, numbered_graph
@@ -104,6 +105,28 @@ def test_cycles_of_many_vertices_are_found_and_long_ways_that_do_not_return_are_
     assert tracemalloc.get_traced_memory()[1] < 1000 * n
     tracemalloc.stop()
     assert cycle == [*range(n), 0]
+
+
+@pytest.mark.parametrize("is_ring", [False, True])
+def test_cycles_are_not_looked_for_along_edges_both_ways(monkeypatch, is_ring):
+    grown = []
+
+    class Counted(list_searches._Growing):
+        def __init__(self, lists, paths):
+            grown.append(paths.size)
+            super().__init__(lists, paths)
+
+    monkeypatch.setattr(list_searches, "_Growing", Counted)
+    n = 200
+    here = np.arange(n if is_ring else n - 1)
+    there = (here + 1) % n
+    graph = Graph({"src": np.concatenate([here, there]), "dst": np.concatenate([there, here])})
+    found = graph.detect_cycles().column("found_cycles").to_pylist()
+    pairs = sorted([min(ends), max(ends), min(ends)] for ends in zip(here, there, strict=True))
+    rings = [[*range(n), 0], [0, *range(n - 1, -1, -1)]] if is_ring else []
+    assert sorted(found) == sorted([*pairs, *rings])
+    # Those of the ring, at each length; from each vertex along the road there were n^3 / 6.
+    assert sum(grown) <= (2 * n**2 if is_ring else 0)
 
 
 def test_a_search_for_a_path_that_is_not_there_takes_memory_for_each_vertex_once():
