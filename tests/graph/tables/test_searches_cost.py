@@ -95,6 +95,27 @@ def test_a_path_of_many_edges_is_found():
     assert [path[f"v{i}"]["id"] for i in range(1, n)] == list(range(1, n))
 
 
+def test_vertices_of_a_long_path_are_not_copied_for_each_of_its_edges(monkeypatch):
+    copied = []
+    taken = element_search._taken
+
+    def counted(prefixes, found):
+        made = taken(prefixes, found)
+        copied.append(sum(made[name] is not column for name, column in prefixes.items()))
+        return made
+
+    monkeypatch.setattr(element_search, "_taken", counted)
+    n = 100
+    graph = Graph({"src": np.arange(n), "dst": np.arange(1, n + 1)})
+    assert graph.bfs("id = 0", f"id = {n}", max_path_length=n).num_rows == 1
+    assert len(copied) >= n - 1
+    assert sum(copied) <= n
+    prefixes = {"v0": np.array([5, 6, 7])}
+    for found in ([2, 1, 0], [0, 0, 2], [1, 2], [True, False, True], [0, 1, 2]):
+        found = np.array(found)
+        assert taken(prefixes, found)["v0"].tolist() == prefixes["v0"][found].tolist()
+
+
 def test_cycles_of_many_vertices_are_found_and_long_ways_that_do_not_return_are_not_walked():
     n = 1500  # more than Python's calls may be deep
     ring = np.arange(n)
