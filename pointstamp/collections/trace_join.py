@@ -268,7 +268,7 @@ class _JoinTracesLogic(BuiltInLogic):
         time, n_made, most = self._encoding.words(held.time), 0, join_fuel.FUEL
         for at in range(len(messages)):
             number, rows = messages[at]
-            found = None
+            found, n = None, 0
             if n_made < fuel and len(rows) <= FEW:
                 try:
                     found, n = matcher.few(rows, time, other, most)

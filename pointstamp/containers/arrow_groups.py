@@ -102,8 +102,20 @@ def aggregated(
         column = batch.column(name)
         if (zeros := one_zero(column)) is not column:
             table = table.set_column(batch.schema.names.index(name), name, zeros)
+    for name in {of for of, how, *_ in aggregates if how == "count_distinct"}:
+        if isinstance(name, str) and name not in names:
+            column = counted_nulls(table.column(name))
+            table = table.set_column(table.schema.names.index(name), name, column)
     found = _aggregate(table, names, list(aggregates), names, operator)
     return found.combine_chunks().to_batches()[0]
+
+
+def counted_nulls(column: Any) -> Any:
+    """A column of nulls without a type as one of integers, any other as it is.
+
+    Of such Arrow says that they have one distinct value, and of all others that they have none.
+    """
+    return column.cast(pa.int64()) if pa.types.is_null(column.type) else column
 
 
 def named_columns(key: Any, aggregates: Sequence[Any]) -> list[str]:

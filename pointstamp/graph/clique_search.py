@@ -72,7 +72,8 @@ def count_cliques(edges: Stream[Any], k: int) -> Stream[Any]:
     -------
     Stream of pyarrow.RecordBatch
         For each time that has edges other than loops one record, `count`, on one of
-        the workers, when the time is complete.
+        the workers, when the time is complete; and one, 0, for a stream that ends at its
+        first time without any.
 
     Examples
     --------

@@ -78,7 +78,8 @@ def count_motifs(edges: Stream[Any], pattern: str, distinct: bool = False) -> St
     -------
     Stream of pyarrow.RecordBatch
         For each time that has edges one record, `count`, on one of the workers,
-        when the time is complete.
+        when the time is complete; and one, 0, for a stream that ends at its first time
+        without any.
 
     Examples
     --------

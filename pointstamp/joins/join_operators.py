@@ -366,20 +366,34 @@ class _Work:
 
 
 def total(counts: Stream[Arrays]) -> Stream[Arrays]:
-    """The sum of the column `matches` of each time, at one worker, when it is complete."""
+    """The sum of the column `matches` of each time, at one worker, when it is complete.
+
+    Of a stream that ends at its first time, with nothing, it is 0.
+    """
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
-        capability.drop()
         stash: Stash[list[int]] = Stash(info)
+        first: Capability | None = capability
+        has_come = False
+        if info.index:
+            capability.drop()
+            first = None
 
         def logic(input: Input, output: Output) -> bool:
+            nonlocal first, has_come
             for time, batch in input:
                 stash.add(time, int(batch[MATCHES].sum()))
+                has_come = True
+            if first is not None and not input.frontier.less_equal(first.time):
+                if not (has_come or input.frontier.elements):
+                    output.session(first).give_batch(Arrays({MATCHES: np.zeros(1, np.int64)}))
+                first.drop()
+                first = None
             for cap, sums in stash:
                 output.session(cap).give_batch(Arrays({MATCHES: np.array([sum(sums)])}))
             return False
 
         return logic
 
-    to_one = Exchange(lambda batch: np.zeros(len(batch), np.int64))
+    to_one = Exchange(to=lambda batch: np.zeros(len(batch), np.int64))
     return counts.unary_frontier(to_one, "Total", build)

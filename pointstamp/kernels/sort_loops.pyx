@@ -103,7 +103,7 @@ cdef void sort_parts(
         total = ends[i]
 
 
-def sort_numbers(int64_t[::1] values):
+def sort_by_digits(int64_t[::1] values):
     cdef Py_ssize_t i, n = values.shape[0]
     cdef int64_t low, high
     cdef bint is_sorted = True

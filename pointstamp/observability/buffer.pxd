@@ -122,5 +122,6 @@ cdef class Buffer:
     )
     cpdef bint is_open(self) except -1
     cdef _add_other(self, object time)
+    cdef _put(self, Py_ssize_t place, long long number)
     cdef unsigned long long _thread(self) except? 0
     cpdef _forget(self)

@@ -218,11 +218,15 @@ class Buffer:
         for column, number in enumerate(fitting):
             if type(number) is float:
                 (number,) = _INTEGER.unpack(_FLOAT.pack(number))
-            self._numbers[first + column] = number
+            self._put(first + column, number)
         self._texts_of.append(texts)
         self.n += 1
         if self.n == _CAPACITY:
             self._on_full(self)
+
+    def _put(self, place: int, number: int) -> None:
+        # By itself: where methods take any number of arguments, no place has a type.
+        self._numbers[place] = number
 
     def end(self) -> None:
         """Throw away what is there, and what comes."""

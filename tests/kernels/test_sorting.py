@@ -23,11 +23,32 @@ def test_unique_sorted_is_a_sorted_set(keys):
     assert sorting.distinct_sorted.plain(ordered).tolist() == sorted(set(keys))
 
 
-@given(small_keys)
-def test_numbers_are_put_in_order(keys):
+SORTS = [sorting.sort_numbers, sorting.sort_by_digits, sorting.sort_by_digits.plain]
+
+
+@given(small_keys, st.sampled_from(SORTS))
+def test_numbers_are_put_in_order(keys, sort):
     values = ints(keys)
-    sorting.sort_numbers(values)
+    sort(values)
     assert values.tolist() == sorted(keys)
+
+
+def test_the_sort_that_takes_less_is_chosen_once(monkeypatch):
+    sorting._quickest.cache_clear()
+    timed = []
+
+    def takes(sort, numbers):
+        timed.append(sort)
+        assert len(set(numbers.tolist())) == len(numbers)
+        return 1.0 if sort is sorting.sort_by_digits else 2.0
+
+    try:
+        monkeypatch.setattr(sorting, "_least_time", takes)
+        assert sorting._quickest() is sorting.sort_by_digits
+        sorting.sort_numbers(ints([2, 1]))
+        assert len(timed) == 2
+    finally:
+        sorting._quickest.cache_clear()
 
 
 ALL = 2**63 - 1
@@ -50,10 +71,10 @@ def test_many_numbers_are_put_in_order(least, most, n):
     # Half in a few places, so that some parts are large and others have one number.
     values[: n // 2] = values[0] - values[0] % 2**20 + random.integers(0, 2**10, n // 2)
     wanted = np.sort(values)
-    sorting.sort_numbers(values)
+    sorting.sort_by_digits(values)
     assert np.array_equal(values, wanted)
-    sorting.sort_numbers(values)
+    sorting.sort_by_digits(values)
     assert np.array_equal(values, wanted)
     values = wanted[::-1].copy()
-    sorting.sort_numbers(values)
+    sorting.sort_by_digits(values)
     assert np.array_equal(values, wanted)

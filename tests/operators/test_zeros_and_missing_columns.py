@@ -42,6 +42,14 @@ def test_both_zeros_are_one_value(batch: Any) -> None:
     assert collect(distinct) == [(0, (0, 2))]
 
 
+def test_nulls_without_a_type_are_no_distinct_value() -> None:
+    def distinct(scope: Any) -> Any:
+        stream = scope.batches_to_stream([pa.record_batch({"k": [1, 1], "x": pa.nulls(2)})])
+        return stream.aggregate([("x", "count_distinct")], key="k")
+
+    assert collect(distinct) == [(0, (1, 0))]
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("batch", COLUMNS)
 def test_both_zeros_are_one_key_of_columns_as_of_rows(batch: Any, workers: int) -> None:

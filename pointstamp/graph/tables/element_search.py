@@ -104,11 +104,24 @@ def _ends(term: EdgeTerm) -> list[str]:
     return [f"v{end}" for end in (term.source, term.target) if end != ANYWHERE]
 
 
+def _vertices(columns: set[str]) -> list[str]:
+    return sorted(column for column in columns if column[0] == "v")
+
+
 def _length(prefixes: Prefixes) -> int:
     return len(next(iter(prefixes.values())))
 
 
 def _taken(prefixes: Prefixes, found: npt.NDArray[Any]) -> Prefixes:
+    """The prefixes that are found, by their places or by flags.
+
+    Columns are never changed, so that those of which all are taken are not copied: a long path has
+    thousands of them, and gets one more at a time.
+    """
+    if prefixes and len(found) == _length(prefixes):
+        is_all = found.all() if found.dtype == np.bool_ else (np.diff(found, prepend=-1) == 1).all()
+        if is_all:
+            return dict(prefixes)
     return {name: column[found] for name, column in prefixes.items()}
 
 
@@ -284,12 +297,12 @@ class _SearchSteps:
 
     def _add(self, made: tuple[Step, Callable[[Prefixes], int] | None, set[str]]) -> None:
         step, count, bound = made
-        fresh = sorted(c for c in bound - self._bound if c[0] == "v")
-        older = sorted(c for c in self._bound if c[0] == "v")
+        # Not of each step of a search that does not ask for it: a path has thousands of vertices.
+        before = set(self._bound) if self._search.distinct else set()
         self._bound |= bound
         tests = self._tests()
-        if self._search.distinct and fresh:
-            tests.insert(0, _different(fresh, older))
+        if self._search.distinct and (fresh := _vertices(bound - before)):
+            tests.insert(0, _different(fresh, _vertices(before)))
         if tests:
             self._steps.append(lambda prefixes: _tested(step(prefixes), tests))
         else:
@@ -437,6 +450,7 @@ class _Unbound:
         self.terms = dict(enumerate(pattern.terms))
         self.near: dict[int, list[int]] = {v: [] for v in range(len(pattern.vertices))}
         self.closed: list[int] = []
+        self._reached: set[int] = set()
         self._of_vertex: dict[int, list[int]] = {v: [] for v in self.near}
         for number, term in self.terms.items():
             for end in {term.source, term.target}:
@@ -451,12 +465,15 @@ class _Unbound:
         """The free vertex that most terms lead to, the first of those, and the terms."""
         if not self.near:
             return -1, []
-        vertex = max(self.near, key=lambda v: len(self.near[v]))
+        # Of those that no term leads to only the first is looked at: a path has thousands.
+        found = min(self._reached, key=lambda v: (-len(self.near[v]), v), default=None)
+        vertex = next(iter(self.near)) if found is None else found
         return vertex, sorted(self.near[vertex])
 
     def bind(self, *vertices: int) -> None:
         for vertex in dict.fromkeys(vertices):
             del self.near[vertex]
+            self._reached.discard(vertex)
             for number in self._of_vertex[vertex]:
                 if number in self.terms:
                     self._seen_from(vertex, number, self.terms[number])
@@ -466,6 +483,7 @@ class _Unbound:
         other = term.target if term.source == vertex else term.source
         if other in self.near:
             self.near[other].append(number)
+            self._reached.add(other)
         else:
             self.closed.append(number)
 

@@ -23,17 +23,27 @@ CYCLES, WALK = "found_cycles", "walk"
 class CycleTask:
     """Every simple cycle once, from its least vertex, as a list that ends where it begins.
 
-    Paths grow from each vertex over greater ones, those of a batch by an edge at a time, and those
-    that lead back are cycles. What no cycle can have, because nothing leads to it or from it once
-    the vertices before the path's first are gone, is not stepped on. There may be exponentially
-    many paths: `max_length` bounds their edges.
+    Those of one and of two vertices are loops, and edges both ways. For others paths grow from each
+    vertex over greater ones, those of a batch by an edge at a time, and those that lead back are
+    cycles. What no cycle can have, because nothing leads to it or from it, or it has one neighbour
+    alone, once the vertices before the path's first are gone, is not stepped on: along a road, or
+    in a tree, of edges both ways no path grows. There may be exponentially many paths:
+    `max_length` bounds their edges.
     """
 
     max_length: int | None = None
 
     def pieces(self, graph: NumberedGraph, index: int, peers: int) -> Iterator[Any]:
         """This worker's cycles: those from the vertices that it has a share of."""
-        lists, lasts = _peeled(graph)
+        n, most = graph.n, np.inf if self.max_length is None else self.max_length
+        edges = np.divmod(np.unique(graph.sources * n + graph.targets), max(n, 1))
+        for paths in _short(n, *edges)[: int(min(most, 2))]:
+            own = paths[index::peers]
+            for low in range(0, len(own), PIECE):
+                yield with_lists({}, CYCLES, own[low : low + PIECE])
+        if most < 3:
+            return
+        lists, lasts = _peeled(n, *edges)
         begins = np.flatnonzero(lasts == np.arange(graph.n))[index::peers]
         for low in range(0, len(begins), _BEGINS):
             yield from self._grown(lists, lasts, begins[low : low + _BEGINS, None])
@@ -50,7 +60,7 @@ class CycleTask:
                 continue
             paths, following = found
             closed = following == paths[:, 0]
-            if closed.any():
+            if paths.shape[1] > 2 and closed.any():
                 yield with_lists({}, CYCLES, _longer(paths[closed], following[closed]))
             if self.max_length is not None and paths.shape[1] >= self.max_length:
                 continue
@@ -93,18 +103,39 @@ def _longer(paths: Ints, following: Ints) -> Ints:
     return np.concatenate([paths, following[:, None]], axis=1)
 
 
-def _peeled(graph: NumberedGraph) -> tuple[EdgeLists, Ints]:
-    """The edges, each once, that are on a way that goes on; and until when each vertex is.
+def _short(n: int, sources: Ints, targets: Ints) -> list[Ints]:
+    """The cycles of one vertex, and those of two, of edges that are there once and in order."""
+    loops = sources[sources == targets]
+    there, back = sources * n + targets, targets * n + sources
+    at = np.minimum(np.searchsorted(there, back), max(len(there) - 1, 0))
+    both = (sources < targets) & (there[at] == back)
+    pairs = sources[both], targets[both], sources[both]
+    return [np.stack([loops, loops], axis=1), np.stack(pairs, axis=1)]
 
-    The second is int64[n]: a vertex is on no way once those up to that one are gone. -1 for those
-    that are on none at all.
+
+def _peeled(n: int, sources: Ints, targets: Ints) -> tuple[EdgeLists, Ints]:
+    """The edges that may be on a cycle of three vertices or more; and until when each vertex is.
+
+    sources, targets : of edges that are there once
+    The second is int64[n]: a vertex is on no such cycle once those up to that one are gone. -1 for
+    those that are on none at all.
     """
-    n = graph.n
-    sources, targets = np.divmod(np.unique(graph.sources * n + graph.targets), max(n, 1))
+    proper = sources != targets
+    sources, targets = sources[proper], targets[proper]
+    ends = np.concatenate([sources, targets]), np.concatenate([targets, sources])
+    around, others = np.divmod(np.unique(ends[0] * n + ends[1]), max(n, 1))
+    starts, neighbours = group(around.astype(np.int32), n, others.astype(np.int32))
+    # The edges turned round are all but one of each vertex: so one is taken away when it has one
+    # neighbour left, and not when it has none.
+    of_any = starts[:-1], starts[1:], neighbours, starts[:-1], starts[1:] - 1, neighbours
+    lasts = peel_in_turn(*of_any)
+    kept = (lasts[sources] >= 0) & (lasts[targets] >= 0)
+    sources, targets = sources[kept], targets[kept]
     numbers = sources.astype(np.int32), targets.astype(np.int32)
     starts, heads = group(numbers[0], n, numbers[1])
     back_starts, tails = group(numbers[1], n, numbers[0])
-    lasts = peel_in_turn(starts[:-1], starts[1:], heads, back_starts[:-1], back_starts[1:], tails)
+    directed = starts[:-1], starts[1:], heads, back_starts[:-1], back_starts[1:], tails
+    lasts = np.minimum(lasts, peel_in_turn(*directed))
     kept = (lasts[sources] >= 0) & (lasts[targets] >= 0)
     sources, targets = sources[kept], targets[kept]
     return EdgeLists.of(n, sources, targets, np.arange(len(sources))), lasts

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pointstamp.containers.arrow_groups import counted_nulls
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.errors import ColumnError, SchemaError, UsageError
 from pointstamp.graph.tables.argument_checks import check_names, whole_number
@@ -304,6 +305,8 @@ def aggregated(to: Ints, messages: Any, aggregates: Sequence[MessageAggregate]) 
             values = values.cast(pa.decimal256(76, means[i].scale))
         if "distinct" in AGGREGATES[one.function] and pa.types.is_floating(values.type):
             values = pc.add(values, 0.0)  # or -0.0 would be another value than 0.0
+        if one.function == "count_distinct":
+            values = counted_nulls(values)
         columns[f"{i}"] = values
     sums = [f"{i}" for i, one in enumerate(aggregates) if AGGREGATES[one.function] == "sum"]
     wanted: Any = [(f"{i}", AGGREGATES[one.function]) for i, one in enumerate(aggregates)]

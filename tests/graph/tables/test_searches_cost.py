@@ -8,6 +8,7 @@ from threading import Thread
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from pointstamp.graph import Graph
 from pointstamp.graph.tables import element_search, list_searches, numbered_graph
@@ -94,6 +95,27 @@ def test_a_path_of_many_edges_is_found():
     assert [path[f"v{i}"]["id"] for i in range(1, n)] == list(range(1, n))
 
 
+def test_vertices_of_a_long_path_are_not_copied_for_each_of_its_edges(monkeypatch):
+    copied = []
+    taken = element_search._taken
+
+    def counted(prefixes, found):
+        made = taken(prefixes, found)
+        copied.append(sum(made[name] is not column for name, column in prefixes.items()))
+        return made
+
+    monkeypatch.setattr(element_search, "_taken", counted)
+    n = 100
+    graph = Graph({"src": np.arange(n), "dst": np.arange(1, n + 1)})
+    assert graph.bfs("id = 0", f"id = {n}", max_path_length=n).num_rows == 1
+    assert len(copied) >= n - 1
+    assert sum(copied) <= n
+    prefixes = {"v0": np.array([5, 6, 7])}
+    for found in ([2, 1, 0], [0, 0, 2], [1, 2], [True, False, True], [0, 1, 2]):
+        found = np.array(found)
+        assert taken(prefixes, found)["v0"].tolist() == prefixes["v0"][found].tolist()
+
+
 def test_cycles_of_many_vertices_are_found_and_long_ways_that_do_not_return_are_not_walked():
     n = 1500  # more than Python's calls may be deep
     ring = np.arange(n)
@@ -104,6 +126,28 @@ def test_cycles_of_many_vertices_are_found_and_long_ways_that_do_not_return_are_
     assert tracemalloc.get_traced_memory()[1] < 1000 * n
     tracemalloc.stop()
     assert cycle == [*range(n), 0]
+
+
+@pytest.mark.parametrize("is_ring", [False, True])
+def test_cycles_are_not_looked_for_along_edges_both_ways(monkeypatch, is_ring):
+    grown = []
+
+    class Counted(list_searches._Growing):
+        def __init__(self, lists, paths):
+            grown.append(paths.size)
+            super().__init__(lists, paths)
+
+    monkeypatch.setattr(list_searches, "_Growing", Counted)
+    n = 200
+    here = np.arange(n if is_ring else n - 1)
+    there = (here + 1) % n
+    graph = Graph({"src": np.concatenate([here, there]), "dst": np.concatenate([there, here])})
+    found = graph.detect_cycles().column("found_cycles").to_pylist()
+    pairs = sorted([min(ends), max(ends), min(ends)] for ends in zip(here, there, strict=True))
+    rings = [[*range(n), 0], [0, *range(n - 1, -1, -1)]] if is_ring else []
+    assert sorted(found) == sorted([*pairs, *rings])
+    # Those of the ring, at each length; from each vertex along the road there were n^3 / 6.
+    assert sum(grown) <= (2 * n**2 if is_ring else 0)
 
 
 def test_a_search_for_a_path_that_is_not_there_takes_memory_for_each_vertex_once():

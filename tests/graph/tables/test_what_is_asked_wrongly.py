@@ -147,6 +147,7 @@ def test_means_of_decimals_have_four_digits_more_and_distinct_zeros_are_one():
     nines = [decimal.Decimal("9" * 38)] * 2
     assert made("avg(msg)", nines, pa.decimal128(38, 0)) == nines[0]
     assert made("count_distinct(msg)", [0.0, -0.0], pa.float64()) == 1
+    assert made("count_distinct(null)", [0.0, 1.0], pa.float64()) == 0
 
 
 def test_sums_that_do_not_fit_are_refused_and_those_that_do_are_right():
