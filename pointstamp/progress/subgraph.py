@@ -25,9 +25,9 @@ inputs until the parent's next push, which is its receipt.
 Rules
 -----
 1. A round reads as `pull_internal_progress`: propagate, visit, propagate, share.
-2. A child is visited at most once per round, after a propagation that counted
-   its last report. Children are visited in order, so that records travel down a
-   chain of operators in one round.
+2. A child is visited after a propagation that counted its last report, once per round, and of
+   one worker once more where only frontiers are left to be looked at. Children are visited in
+   order, so that records travel down a chain of operators in one round.
 3. All updates of this worker pass through `_report`, or `_report_number`, which does the same
    where times are numbers; all of others through `accept`. Nothing else touches the tracker,
    but for child 0's capabilities.
@@ -279,7 +279,11 @@ class Subgraph(ActivatedScope):
         self._report_entered()
         self._deliver_frontiers(True)
         self._visit_children()
+        has_ended = self._next.is_empty() and self.peers == 1
         self._deliver_frontiers(True)
+        if has_ended and not self._next.is_empty():  # frontiers alone are left: no peer waits
+            self._visit_children()
+            self._deliver_frontiers(True)
         self._collect_output_changes()
         self._share()
         # Only now: what peers say has left between two visits is in no report before this.

@@ -241,6 +241,37 @@ def test_a_port_that_is_not_there_is_named() -> None:
         chain(Advance(0)).target(1, 3)
 
 
+@settings(max_examples=examples(150), deadline=None)
+@given(st.data())
+def test_a_time_that_moves_is_implied_where_it_leads_to(data: Any) -> None:
+    topology = data.draw(graphs())
+    topology.check_cycles()
+    if not topology.ports:
+        return
+    tracker = Tracker(topology)
+    steps = st.tuples(st.integers(0, 1), st.integers(0, 2))
+    location = data.draw(st.integers(0, len(topology.ports) - 1))
+    told: list[Counter[Any]] = [Counter() for _ in topology.ports]
+    time = (0, 0)
+    tracker.update(location, time, 1)
+    for outer, inner in data.draw(st.lists(steps, min_size=1, max_size=4)):
+        tracker.propagate()
+        tracker.update(location, time, -1)
+        time = (time[0] + outer, time[1] + inner)
+        tracker.update(location, time, 1)
+    for change in (0, -1):
+        tracker.update(location, time, change)
+        tracker.propagate()
+        for (target, moved), n in tracker.drain_frontier_changes():
+            told[target][moved] += n
+        reached = implied(topology, {(location, time): 1 + change})
+        for place, (_, _, is_target) in enumerate(topology.ports):
+            assert set(tracker.frontier(place)) == reached[place]
+            if is_target:
+                assert {t for t, n in told[place].items() if n} == reached[place]
+    assert tracker.is_idle()
+
+
 def test_what_comes_and_goes_before_it_is_counted_moves_nothing() -> None:
     nodes = [Node("outside", 0, 0, ()), Node("a", 0, 1, []), Node("b", 1, 0, [{}])]
     for kind, time in ((Int, 5), (NESTED, (5, 2)), (Int, 2**70)):

@@ -145,6 +145,7 @@ def test_whoever_forgot_to_step_is_told_so() -> None:
         with worker.dataflow() as scope:
             input, stream = scope.new_input()
             probe = stream.probe()
+            scope.batches_to_stream([[1]] * 4)  # while it goes on, frontiers wait for a step
         worker.step()
         input.advance_to(1)
         (holder,) = probe.explain(0)

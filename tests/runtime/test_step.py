@@ -54,6 +54,25 @@ def test_a_dataflow_with_an_open_input_is_incomplete_though_nothing_is_to_be_don
     assert ps.execute(main) == [([True] * 5, False, ["open"], [])]
 
 
+def test_on_one_worker_a_step_goes_as_far_as_its_frontiers() -> None:
+    def main(worker: ps.Worker) -> Any:
+        seen: list[Any] = []
+        with worker.dataflow("sums") as scope:
+            input, stream = scope.new_input()
+            with scope.region() as inner:
+                sums = stream.enter(inner).map(lambda x: x + 1).leave()
+            probe = sums.inspect(seen.append).probe()
+        worker.step()
+        for epoch in range(3):
+            input.send(epoch)
+            input.advance_to(epoch + 1)
+            worker.step()
+            seen.append((probe.elements, worker.has_work))
+        return seen
+
+    assert ps.execute(main) == [[1, ([1], False), 2, ([2], False), 3, ([3], False)]]
+
+
 def test_without_a_dataflow_nothing_is_incomplete() -> None:
     def main(worker: ps.Worker) -> Any:
         return worker.step(), worker.has_work, worker.has_dataflows, worker.installed_dataflows
