@@ -69,8 +69,8 @@ POLICY_MUTANTS = [
         [
             (
                 "What a function gives of a record is there once.",
-                "changes = ((made, diff) for row, diff in pairs",
-                "changes = ((made, min(diff, 1)) for row, diff in pairs",
+                "yield each, diff",
+                "yield each, min(diff, 1)",
             ),
         ],
     ),

@@ -74,11 +74,16 @@ RECORD_MUTANTS = [
                 "any(true(record) for true in predicates) for record",
                 1,
             ),
+        ],
+    ),
+    *_of(
+        "collections.by_record",
+        by_records_of_workers,
+        [
             (
                 "What a function makes comes once, however often its record does.",
-                "((made, diff) for record, diff in pairs for made in function(record))",
-                "((made, diff and (1 if diff > 0 else -1)) for record, diff in pairs "
-                "for made in function(record))",
+                "yield each, diff",
+                "yield each, diff and (1 if diff > 0 else -1)",
                 1,
             ),
         ],
