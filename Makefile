@@ -23,18 +23,16 @@ RUN_ARGS ?=
 # Where `make pipeline` has its project; a folder that it removes at its end, if not given.
 PIPELINE ?=
 
-# Passed to pytest by `make test` and `make soak`. Five processes, which begin with the largest
+# Passed to pytest by `make test` and `make soak`. Three processes, which begin with the largest
 # groups: the tests that share a Spark session, those of a cluster, those that start a session
-# each, those that take long. On two cores, as tests wait for half of their time.
-PYTEST_ARGS ?= -n 5 --dist loadgroup
+# each, those that take long. On two cores, as tests wait at times; more push each other out of the
+# caches, and each takes ten seconds to find its tests: five took a third longer for all.
+PYTEST_ARGS ?= -n 3 --dist loadgroup
 
 # A test of processes and sockets may fail of the machine: of ten thousand one did in each of three
 # runs, another each time. What fails is run once more, three tests of a run at most, and is shown
 # with its error at once and at the end. What runs in the second mode is deterministic.
 RERUNS := --reruns 1 --max-suite-reruns 3 --rerun-show-tracebacks
-
-# Of what does not wait: each process more takes ten seconds to find its tests.
-AT_ONCE = $(subst -n 5 --dist,-n 3 --dist,$(PYTEST_ARGS))
 
 # The tests start Python some hundreds of times, and each would compile every module that it
 # imports: some images forbid it to keep what it compiled.
@@ -103,7 +101,7 @@ test: $(STAMP) $(COMPILED) $(SPARK)
 sources: $(STAMP) $(COMPILED)
 	@if test -f pointstamp/compiled.sha256; then \
 		POINTSTAMP_COMPILED=0 HYPOTHESIS_PROFILE=second \
-		$(BIN)/python -m pytest -m 'core and not soak' $(AT_ONCE) \
+		$(BIN)/python -m pytest -m 'core and not soak' $(PYTEST_ARGS) \
 		|| test $$? -eq 5; fi
 
 # Kernels, and what calls them most, with loops that look whether each index is in range; not the
@@ -113,7 +111,7 @@ bounds: $(STAMP) $(COMPILED)
 		POINTSTAMP_BOUNDS=1 $(BIN)/python setup.py --quiet build_ext \
 		--build-lib build/bounds --build-temp build/bounds_objects && \
 		POINTSTAMP_BOUNDS=1 HYPOTHESIS_PROFILE=second \
-		$(BIN)/python -m pytest $(AT_ONCE) tests/kernels tests/joins \
+		$(BIN)/python -m pytest $(PYTEST_ARGS) tests/kernels tests/joins \
 		-k 'not plain and not loops_and_twins'; fi
 
 soak: $(STAMP) $(COMPILED)
