@@ -71,6 +71,11 @@ def main(
     # Ctrl-C goes to the parent as well, which stops us. A handler, rather than
     # ignoring the signal, so that programs we start do not inherit it.
     signal.signal(signal.SIGINT, lambda *_: None)
+    # Here: the process that starts workers knows our messages, and carries nothing itself. Before
+    # the control connection, whose thread imports what a question needs: of a package that two
+    # threads import from both ends, each is given a half.
+    from pointstamp.communication.mesh import MeshCommunicator
+
     arrived: queue.SimpleQueue[RunTarget] = queue.SimpleQueue()
     control = ControlClient(
         _adopt(control_fd),
@@ -79,9 +84,6 @@ def main(
         lambda *_: os._exit(ORPHANED_STATUS),
     )
     set_own(control)
-    # Here: the process that starts workers knows our messages, and carries nothing itself.
-    from pointstamp.communication.mesh import MeshCommunicator
-
     communicator = MeshCommunicator(
         index,
         peers,

@@ -455,3 +455,24 @@ def test_a_worker_whose_parent_died_before_it_asked_ends(monkeypatch):
         os._exit(0)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == ORPHANED_STATUS
+
+
+def test_a_worker_has_imported_what_carries_before_questions_can_reach_it():
+    """What answers is a thread that imports, too, and two that import one package fail."""
+    program = textwrap.dedent(
+        """
+        import sys
+        from pointstamp.communication import worker_process
+
+        def connection(*_):
+            containers = sys.modules.get("pointstamp.containers")
+            print(hasattr(containers, "kind_of"))
+            sys.exit()
+
+        worker_process.die_with_parent = worker_process._adopt = lambda _: None
+        worker_process.ControlClient = connection
+        worker_process.main(0, 1, 0, {}, None, 0)
+        """
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "True\n", "")
