@@ -179,11 +179,9 @@ class MapMethods(StreamCore[T]):
                 self, name, function, awaited.BY_RECORD_TO_MANY, policy, concurrency
             )
         if policy.raises:
-            return transform(
-                self, name, lambda time, batch: _all_of(function, rows(batch, name), name)
-            )
+            return transform(self, name, lambda time, batch: _all_of(function, rows(batch, name)))
         # A list first: what an iterator gave before it failed must not be among the results.
-        attempt = policy.guard(lambda record: _all_of(function, (record,), name))
+        attempt = policy.guard(lambda record: _all_of(function, (record,)))
         return try_transform(
             self,
             name,
@@ -277,7 +275,7 @@ class MapMethods(StreamCore[T]):
         )
 
 
-def _all_of(function: Callable[[Any], Any], records: Iterable[Any], name: str) -> list[Any]:
+def _all_of(function: Callable[[Any], Any], records: Iterable[Any]) -> list[Any]:
     """What the function gives of each record, one after the other."""
     found: list[Any] = []
     for record in records:
