@@ -38,6 +38,8 @@ cdef class Operator(DirectOperate):
     cdef readonly list _summaries
     cdef public object role
     cdef public object parameters
+    # With the head of the garbage collector a whole number of lines; see `FewCounts`.
+    cdef long long _room[2]
 
     @cython.locals(
         port=Py_ssize_t,

@@ -25,12 +25,15 @@ cdef object _joined(long long outer, long long inner, bint is_pair)
 
 @cython.final
 cdef class ChangeBatch:
+    # Up to the first entry it is one line of the cache; see `FewCounts`.
     cdef Py_ssize_t _n
-    cdef dict _many
     cdef readonly int kind
     cdef long long entries[12]
+    cdef dict _many
     cdef readonly list items
     cdef readonly list changes
+    # With the head of the garbage collector a whole number of lines; see `FewCounts`.
+    cdef long long _room[2]
 
     @cython.locals(outer="long long", inner="long long")
     cpdef update(self, object item, long long change)

@@ -80,7 +80,8 @@ class ChangeBatch:
         """Beside them, the change of each."""
         self._n = 0
         self._many: dict[Any, int] | None = None
-        """All of them, if there are many; then none is in the lists, or among the numbers."""
+        """All of them, if there are many; then none is in the lists, or among the numbers, and
+        `kind` is of objects."""
         self.kind = _NOTHING
         """What its changes are; `NOTHING` only if there was none since it was cleared."""
         self.entries = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -109,7 +110,7 @@ class ChangeBatch:
         """Do the same for the pair (outer, inner), or for `inner` alone; both less than 2**61."""
         kind = _PAIRS if is_pair else _INTEGERS
         n = self._n
-        if self.kind != kind and (n or self._many is not None):
+        if self.kind != kind and self.kind != _NOTHING and (n or self._many is not None):
             self._update_object(_joined(outer, inner, is_pair), change)
         else:
             self.kind = kind
@@ -160,11 +161,12 @@ class ChangeBatch:
 
     def clear(self) -> None:
         """Forget all changes."""
-        self._many = None
+        if self.kind == _OBJECTS:
+            self._many = None
+            if len(self.items) > _FEW:
+                self.items = self.changes = _NO_LIST
         self._n = 0
         self.kind = _NOTHING
-        if len(self.items) > _FEW:
-            self.items = self.changes = _NO_LIST
 
     def drain(self) -> list[tuple[Any, int]]:
         """Give up all changes, in the order of their first mention."""
@@ -174,7 +176,7 @@ class ChangeBatch:
 
     def is_empty(self) -> bool:
         """Whether all changes cancelled."""
-        return not self._n and not self._many
+        return not self._n and (self.kind != _OBJECTS or not self._many)
 
     def __bool__(self) -> bool:
         return not self.is_empty()

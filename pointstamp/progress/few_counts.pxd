@@ -9,20 +9,24 @@ cdef long long _BEYOND
 
 @cython.final
 cdef class Others:
+    cdef public Py_ssize_t n
     cdef long long outers[6]
     cdef long long inners[6]
 
 
-# What is looked at in each change comes first, so that it is in few lines of the cache.
+# What a change looks at where there is one time comes first. With the head of the object it is one
+# line of the cache (64 bytes): of sizes that are whole numbers of lines, Python has each object
+# begin 16 bytes before a line, and these are the garbage collector's.
 @cython.final
 cdef class FewCounts:
-    cdef readonly MutableAntichain many
     cdef Py_ssize_t _n
-    cdef long long _entries[18]
-    cdef readonly Py_ssize_t n_others
     cdef readonly Others others
+    cdef long long _entries[18]
+    cdef readonly MutableAntichain many
     cdef object _timestamp
     cdef bint _pairs
+    # With the head of the garbage collector a whole number of lines.
+    cdef long long _room[4]
 
     @cython.locals(before="long long", after="long long")
     cpdef int change(self, long long outer, long long inner, long long change) except -2
@@ -44,6 +48,7 @@ cdef class FewCounts:
     @cython.locals(place=Py_ssize_t)
     cpdef bint less_than(self, long long outer, long long inner) except -1
     cpdef Py_ssize_t n_times(self) except -1
+    cdef MutableAntichain _counted(self)
     cdef object _time(self, long long outer, long long inner)
     @cython.locals(at=Py_ssize_t, to=Py_ssize_t)
     cdef void _insert(self, Py_ssize_t place, long long outer, long long inner, long long number) noexcept

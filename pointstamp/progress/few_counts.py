@@ -37,9 +37,11 @@ class Others:
     at each place would be a third of its memory.
     """
 
-    __slots__ = ("inners", "outers")
+    __slots__ = ("inners", "n", "outers")
 
     def __init__(self) -> None:
+        self.n = 0
+        """How many they are."""
         self.outers = [0, 0, 0, 0, 0, 0]
         self.inners = [0, 0, 0, 0, 0, 0]
 
@@ -53,9 +55,9 @@ class FewCounts:
     (1, 1, 0)
     >>> counts.frontier
     [(0, 4), (2, 1)]
-    >>> counts.change(0, 4, -1), counts.frontier, counts.n_others
+    >>> counts.change(0, 4, -1), counts.frontier, counts.others.n
     (-1, [(2, 1)], 0)
-    >>> counts.change(2, 1, -1), counts.frontier, counts.n_others
+    >>> counts.change(2, 1, -1), counts.frontier, counts.others.n
     (-1, [(2, 5)], 1)
     """
 
@@ -65,7 +67,6 @@ class FewCounts:
         "_pairs",
         "_timestamp",
         "many",
-        "n_others",
         "others",
     )
 
@@ -73,19 +74,19 @@ class FewCounts:
         self._timestamp = timestamp
         self._pairs = bool(timestamp.pairs)
         self._n = 0
+        """How many times there are; less than 0 if `many` counts them."""
         self._entries = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         """Of each time three numbers that follow each other: the time, and its count."""
-        self.n_others = 0
-        """Of the last change that moved the frontier: how many other times left or joined it."""
         self.others: Others = Others() if others is None else others
-        """Which: until the next change of any counts that have the same."""
+        """What other times left the frontier, or joined it, by the last change that moved it: until
+        the next change of any counts that have the same."""
         self.many: MutableAntichain | None = None
         """What counts all of them, if there are many."""
 
     def change(self, outer: int, inner: int, change: int) -> int:
         """Add `change` to the count of a time; how the frontier moved by it.
 
-        Returns 1 if the time came into the frontier, from which `n_others` others went; -1 if it
+        Returns 1 if the time came into the frontier, from which `others.n` others went; -1 if it
         went, and others came; else 0. Which, is in `others`, or where there are many in `gone`
         and `came` of `many`, until the next change.
         """
@@ -95,20 +96,20 @@ class FewCounts:
             if self._entries[0] != outer or self._entries[1] != inner:
                 return self._change_among(outer, inner, change)
             before = self._entries[2]
-        elif self._n or self.many is not None:
+        elif self._n:
             return self._change_among(outer, inner, change)
         after = before + change
         self._entries[0] = outer
         self._entries[1] = inner
         self._entries[2] = after
         self._n = 1 if after else 0
-        self.n_others = 0
+        self.others.n = 0
         return (1 if after > 0 else 0) - (1 if before > 0 else 0)
 
     def _change_among(self, outer: int, inner: int, change: int) -> int:
         """The same, where there are others."""
-        if self.many is not None:
-            if self.many.n_times() > _FEWER:
+        if self._n < 0:
+            if self._counted().n_times() > _FEWER:
                 return self._change_many(outer, inner, change)
             self._make_few()
         n = self._n
@@ -157,13 +158,13 @@ class FewCounts:
                 self.others.outers[n_others] = self._entries[3 * other]
                 self.others.inners[n_others] = below
                 n_others += 1
-        self.n_others = n_others
+        self.others.n = n_others
         return 1 if after > 0 else -1
 
     def count(self, outer: int, inner: int) -> int:
         """The count of a time."""
-        if self.many is not None:
-            return self.many.count(self._time(outer, inner))
+        if self._n < 0:
+            return self._counted().count(self._time(outer, inner))
         for place in range(self._n):
             if self._entries[3 * place] == outer and self._entries[3 * place + 1] == inner:
                 return self._entries[3 * place + 2]
@@ -171,8 +172,8 @@ class FewCounts:
 
     def less_equal(self, outer: int, inner: int) -> bool:
         """Whether some time of the frontier is at or before this one."""
-        if self.many is not None:
-            return self.many.less_equal(self._time(outer, inner))
+        if self._n < 0:
+            return self._counted().less_equal(self._time(outer, inner))
         for place in range(self._n):
             if (
                 self._entries[3 * place + 2] > 0
@@ -184,8 +185,8 @@ class FewCounts:
 
     def less_than(self, outer: int, inner: int) -> bool:
         """Whether some time of the frontier is strictly before this one."""
-        if self.many is not None:
-            return self.many.less_than(self._time(outer, inner))
+        if self._n < 0:
+            return self._counted().less_than(self._time(outer, inner))
         for place in range(self._n):
             if (
                 self._entries[3 * place + 2] > 0
@@ -211,7 +212,7 @@ class FewCounts:
 
     def n_times(self) -> int:
         """How many times have a count that is not zero."""
-        return self._n if self.many is None else self.many.n_times()
+        return self._counted().n_times() if self._n < 0 else self._n
 
     def __len__(self) -> int:
         return self.n_times()
@@ -236,6 +237,11 @@ class FewCounts:
         if self.many is not None:
             self.many.check()
 
+    def _counted(self) -> MutableAntichain:
+        """What counts the times, where there are many."""
+        assert self.many is not None
+        return self.many
+
     def _time(self, outer: int, inner: int) -> Any:
         if self._pairs:
             return (outer, inner)
@@ -258,25 +264,24 @@ class FewCounts:
     # Many times.
 
     def _change_many(self, outer: int, inner: int, change: int) -> int:
-        many = self.many
-        assert many is not None
+        many = self._counted()
         time = self._time(outer, inner)
         if not many.change(time, change):
             return 0
-        self.n_others = len(many.gone) + len(many.came) - 1
+        self.others.n = len(many.gone) + len(many.came) - 1
         return 1 if time in many.came else -1
 
     def _make_many(self) -> None:
         many = MutableAntichain(self._timestamp)
         for time, number in self:
             many.change(time, number)
-        self._n = 0
+        self._n = -1
         self.many = many
 
     def _make_few(self) -> None:
-        assert self.many is not None
-        counts = list(self.many)
+        counts = list(self._counted())
         self.many = None
+        self._n = 0
         for time, number in counts:
             outer = 0
             inner = 0

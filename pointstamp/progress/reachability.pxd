@@ -20,11 +20,11 @@ cdef class Tracker:
     cdef Py_ssize_t _work_end
     cdef Py_ssize_t n_moved
     cdef Py_ssize_t _n_inside
-    cdef readonly list _pointstamps
-    cdef readonly list _implications
+    cdef readonly tuple _pointstamps
+    cdef readonly tuple _implications
     cdef bytearray is_inside
     cdef bytearray is_delivered
-    cdef list _to_outputs
+    cdef tuple _to_outputs
     cdef readonly tuple output_changes
     cdef Others _others
     cdef long long[::1] _noted
@@ -152,7 +152,7 @@ cdef class Tracker:
         self, Py_ssize_t location, long long outer, long long inner, long long change
     ) except -1
     cdef _make_objects(self)
-    cdef list _counted(self, list places)
+    cdef tuple _counted(self, tuple places)
     @cython.locals(at=Py_ssize_t)
     cdef list _listed(self, object entries, list times, Py_ssize_t n)
     @cython.locals(at=Py_ssize_t)

@@ -143,19 +143,21 @@ class Tracker:
         make: Any = MutableAntichain
         if self.has_numbers:
             make = partial(FewCounts, others=self._others)
-        self._pointstamps: list[Any] = [make(timestamp) for _ in range(n)]
-        self._implications: list[Any] = [make(timestamp) for _ in range(n)]
-        self._to_outputs: list[list[Step]] | None = None
+        # Tuples: one object each, where a list is two.
+        self._pointstamps: tuple[Any, ...] = tuple([make(timestamp) for _ in range(n)])
+        self._implications: tuple[Any, ...] = tuple([make(timestamp) for _ in range(n)])
+        self._to_outputs: tuple[list[Step], ...] | None = None
         if to_outputs is not None:
             # Along a chain they are all alike: those of a location are shared with the next one.
-            self._to_outputs = []
+            all_steps: list[list[Step]] = []
             before: list[tuple[int, Any]] = []
             steps: list[Step] = []
             for paths in to_outputs:
                 if paths != before:
                     steps = [Step(output, summary) for output, summary in paths]
                     before = paths
-                self._to_outputs.append(steps)
+                all_steps.append(steps)
+            self._to_outputs = tuple(all_steps)
         self._outer = 0
         self._inner = 0
         """The time that was read last, as numbers."""
@@ -547,7 +549,7 @@ class Tracker:
         if not sign:
             return
         self._push_number(location, outer, inner, sign)
-        for other in range(counts.n_others):
+        for other in range(self._others.n):
             if counts.many is None:
                 outer, inner = self._others.outers[other], self._others.inners[other]
             else:
@@ -558,7 +560,7 @@ class Tracker:
             if outputs:
                 outer, inner = self._noted[at + 1], self._noted[at + 2]
                 self._imply_number(outputs, outer, inner, sign)
-                for other in range(counts.n_others):
+                for other in range(self._others.n):
                     if counts.many is None:
                         outer, inner = self._others.outers[other], self._others.inners[other]
                     else:
@@ -579,7 +581,7 @@ class Tracker:
             sign = implied.change(outer, inner, change)
             if sign:
                 self._pass_number_on(location, outer, inner, sign)
-                for other in range(implied.n_others):
+                for other in range(self._others.n):
                     if implied.many is None:
                         outer, inner = self._others.outers[other], self._others.inners[other]
                     else:
@@ -682,8 +684,8 @@ class Tracker:
         self._pointstamps = self._counted(self._pointstamps)
         self._implications = self._counted(self._implications)
 
-    def _counted(self, places: list[Any]) -> list[Any]:
-        return [MutableAntichain(self._timestamp, counts) for counts in places]
+    def _counted(self, places: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([MutableAntichain(self._timestamp, counts) for counts in places])
 
     def _listed(self, entries: Any, times: list[Any], n: int) -> list[tuple[tuple[int, Any], int]]:
         """((location, time), change) of the first `n` entries."""

@@ -6,18 +6,20 @@ from pointstamp.progress.operate cimport DirectOperate
 
 @cython.final
 cdef class ScopeChild:
-    cdef readonly object operate
     cdef DirectOperate operator
     cdef public object inbox
-    cdef readonly Py_ssize_t number
-    cdef public Py_ssize_t first
+    cdef readonly int number
+    cdef public int first
     cdef public bint is_queued
-    cdef readonly bint is_local
     cdef readonly bint is_pushed
-    cdef readonly bint is_interested
     cdef readonly bint is_holder
     cdef readonly bint is_complete
+    cdef readonly bint is_local
+    cdef readonly bint is_interested
+    cdef readonly object operate
     cdef readonly object interests
+    # With the head of the garbage collector a whole number of lines; see `FewCounts`.
+    cdef long long _room[3]
 
     cpdef ask(self)
     cpdef let_go(self)

@@ -34,8 +34,8 @@ cdef class Subgraph(ActivatedScope):
     cdef readonly dict _views
     cdef Turns _next
     cdef Turns _round
-    cdef readonly list _by_number
-    cdef list _listeners
+    cdef readonly tuple _by_number
+    cdef tuple _listeners
     cdef CountObserver _observer
     cdef readonly object accumulation
     cdef ChangeBatch _held_back

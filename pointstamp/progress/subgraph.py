@@ -141,7 +141,7 @@ class Subgraph(ActivatedScope):
         self.outputs = outputs
         self.frontier_interest: Sequence[Interest] = ()
         self.children = children
-        self._by_number = [ScopeChild(n, child) for n, child in enumerate((None, *children))]
+        self._by_number = tuple([ScopeChild(n, of) for n, of in enumerate((None, *children))])
         """The children, after the world outside, with what a visit looks at."""
         self._ports: list[tuple[int, int, bool]] = []
         self._consumers: list[list[tuple[int, int]]] = []
@@ -168,15 +168,13 @@ class Subgraph(ActivatedScope):
         """What is added up here for other workers, if this is an accumulator's."""
         self._left = self._unreceipted = _NONE_LEFT
         # Tuples: one object each, where a list is two; and those of no port are all the same one.
-        self._internal = tuple(new_changes(outputs))
         self._consumed = tuple(new_changes(inputs))
-        self._produced = tuple(new_changes(outputs))
+        self._internal, self._produced = tuple(new_changes(outputs)), tuple(new_changes(outputs))
         reported = (self._internal, self._consumed, self._produced)
         self._idle_progress = ProgressReport(*reported, False)
         self._active_progress = ProgressReport(*reported, True)
         self._output_capabilities = tuple([MutableAntichain(outer) for _ in range(outputs)])
-        self._listeners: list[FrontierListener | None] = []
-        """Per location: what its frontier is delivered to."""
+        self._listeners: tuple[FrontierListener | None, ...] = ()
         self._views = _NO_VIEWS
         self._initial: list[Changes] = [()]
         self._loops: set[int] = set()
@@ -408,6 +406,7 @@ class Subgraph(ActivatedScope):
 
     def _note_listeners(self) -> None:
         """Per location: what gets its frontier, from what, and whether it is a reason to run."""
+        listeners = []
         for location, (node, port, is_target) in enumerate(self._ports):
             listener = None
             if node and is_target:
@@ -415,8 +414,9 @@ class Subgraph(ActivatedScope):
                 interest = child.interests[port]
                 if interest != Interest.NEVER or not child.is_local:
                     listener = FrontierListener(child, child.inbox[port], interest)
-            self._listeners.append(listener)
+            listeners.append(listener)
             self._tracker.is_delivered[location] = listener is not None
+        self._listeners = tuple(listeners)
 
     def _make_view(self, node: int) -> None:
         """A second tracker for a child in a loop, without what it holds itself."""

@@ -60,7 +60,7 @@ def _of_records(records: list[dict[str, Any]], input: str, schema: pa.Schema) ->
     for number, record in enumerate(records):
         if record.keys() != columns:
             raise SchemaError(
-                f"record {number} of what is sent to {input!r} has columns "
+                f"record {number} of those sent to {input!r} has columns "
                 f"{', '.join(map(str, record)) or '(none)'}, and that input has "
                 f"{', '.join(schema.names)}: give each record these, None for no value"
             )

@@ -430,7 +430,7 @@ class ServiceWorker:
         fitting: Any = [] if memory is None else memory.list()
         n_rows = n_bytes = 0
         for batch in batches:
-            whole = conform(batch, schema, f"what is sent to {input!r}", "that input")
+            whole = conform(batch, schema, f"the records sent to {input!r}", "that input")
             for start in range(0, whole.num_rows, PREFERRED_RECORDS):
                 part = whole.slice(start, PREFERRED_RECORDS)
                 self._check_values(input, part)

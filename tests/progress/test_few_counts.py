@@ -41,7 +41,7 @@ def test_few_are_counted_as_any_number_is(
         if moved:
             assert moved.pop(time) == sign
             assert set(moved.values()) <= {-sign}
-            assert few.n_others == len(moved)
+            assert few.others.n == len(moved)
         few.check()
         assert dict(few) == dict(any_number)
         assert few.n_times() == len(any_number)

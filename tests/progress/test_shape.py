@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
+from pointstamp.dataflow.operator import Operator
 from pointstamp.progress.antichain import Antichain, MutableAntichain
+from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.few_counts import FewCounts
+from pointstamp.progress.scope_child import ScopeChild
 
 
 class CallCounts:
@@ -137,3 +141,20 @@ def test_ten_thousand_are_built_and_run(make: Any, monkeypatch: pytest.MonkeyPat
             monkeypatch.setattr(kind, "__init__", count)
     assert work(make, 10_000) > 0
     assert made < 40 * 10_000
+
+
+@pytest.mark.skipif(ps.build_info() != "compiled", reason="only compiled they are laid out")
+def test_what_each_round_looks_at_is_whole_lines_of_the_cache() -> None:
+    """Python puts objects of other sizes where their first 64 bytes are on two lines."""
+    looked_at = (
+        FewCounts(ps.Int),
+        ChangeBatch(),
+        ScopeChild(0, None),
+        Operator("Map", ps.Int, lambda: None, lambda call: None),
+    )
+    assert {type(each).__name__: sys.getsizeof(each) % 64 for each in looked_at} == {
+        "FewCounts": 0,
+        "ChangeBatch": 0,
+        "ScopeChild": 0,
+        "Operator": 0,
+    }

@@ -331,7 +331,7 @@ def test_what_is_forgotten_cannot_be_read_and_the_rest_can():
 def test_what_does_not_fit_is_refused_and_the_service_goes_on():
     with serve() as service:
         words = service.input("words")
-        with pytest.raises(SchemaError, match="what is sent to 'words' have columns x"):
+        with pytest.raises(SchemaError, match="the records sent to 'words' have columns x"):
             words.send(pa.table({"x": [1]}))
         with pytest.raises(UsageError, match="a list of dicts, and not int"):
             words.send(7)
@@ -374,9 +374,9 @@ def test_what_is_no_epoch_is_refused_and_the_service_goes_on(epoch):
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ([{"n": 1, "m": []}, {"n": 1}], "record 1 of what is sent to 'x' has columns n, and"),
+        ([{"n": 1, "m": []}, {"n": 1}], "record 1 of those sent to 'x' has columns n, and"),
         ([{"n": 1, "m": []}, {"n": 1, "m": [], "o": 2}], "has columns n, m, o, and that input"),
-        ([{}], r"record 0 of what is sent to 'x' has columns \(none\), and"),
+        ([{}], r"record 0 of those sent to 'x' has columns \(none\), and"),
         ([{"n": 1, "m": []}, {"n": "b", "m": []}], "the records that are sent to 'x' do not fit"),
         ([{"n": 1 << 70, "m": []}], "the records that are sent to 'x' do not fit"),
         ([{"n": object(), "m": []}], "the records that are sent to 'x' do not fit"),

@@ -257,7 +257,7 @@ def test_nothing_is_staged_for_an_epoch_that_cannot_be(endpoints, beyond):
 def test_a_remote_worker_raises_what_the_worker_raised(service):
     with RemoteWorker(service.endpoints[0], service.token) as link:
         request = StageBatches("numbers", 0, "a")
-        with pytest.raises(SchemaError, match="what is sent to 'numbers' have columns x"):
+        with pytest.raises(SchemaError, match="the records sent to 'numbers' have columns x"):
             link.stage(request, [pa.RecordBatch.from_pydict({"x": [1]})])
         with pytest.raises(EpochError, match="is not complete"):
             link.read(ReadEpochs("twice", upto=1 << 40))

@@ -309,7 +309,7 @@ def _one_uncovered() -> list[Patch]:
     def bugged_few(self: FewCounts, outer: int, inner: int, change: int) -> int:
         sign = do_few(self, outer, inner, change)
         if sign < 0 and self.many is None:
-            self.n_others = min(self.n_others, 1)
+            self.others.n = min(self.others.n, 1)
         return sign
 
     return [(MutableAntichain, "_uncovered", bugged), (FewCounts, "change", bugged_few)]

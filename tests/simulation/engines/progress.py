@@ -105,10 +105,10 @@ def check_few_counts(seed: int) -> None:
         assert sign == (time in frontier) - (time in before)
         if sign:
             others = (before ^ frontier) - {time}
-            assert counted.n_others == len(others)
+            assert counted.others.n == len(others)
             if counted.many is None and hasattr(counted.others, "outers"):  # compiled, arrays of C
                 outers, inners = counted.others.outers, counted.others.inners
-                told = {(outers[at], inners[at]) for at in range(counted.n_others)}
+                told = {(outers[at], inners[at]) for at in range(counted.others.n)}
                 assert told == {t if timestamp.pairs else (0, t) for t in others}
         asked = (rng.randrange(4) if timestamp.pairs else 0, rng.randrange(6))
         time = asked if timestamp.pairs else asked[1]
