@@ -42,6 +42,14 @@ NAMES = ("parquet", "arrow", "csv", "tsv", "json")
 UTF8 = "utf-8"
 _MAGIC = b"ARROW1"
 
+_NULLS: dict[str, Any] = {
+    "null_values": [""],
+    "strings_can_be_null": True,
+    "quoted_strings_can_be_null": False,
+}
+"""Null in CSV is nothing between two delimiters, as `FileSink` writes it; "" is a text. Of itself
+Arrow takes nothing for an empty text, and `nan` and `NA` for null."""
+
 Positioned = Iterator[tuple[pa.RecordBatch, int]]
 """Batches, each with the position after it."""
 
@@ -170,7 +178,7 @@ class RecordFile:
                 BytesIO(data),
                 pacsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
                 parse,
-                pacsv.ConvertOptions(column_types=types),
+                pacsv.ConvertOptions(column_types=types, **_NULLS),
             )
 
         with self._bytes() as text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,30 @@ def test_files_of_every_form_keep_the_laws_of_a_transactional_sink(
     for path in (tmp_path / "out").glob("part-*"):
         path.unlink()
     check_sink(FileSink(tmp_path / "out", format=form, schema=TABLE.schema), records, seen)
+
+
+@pytest.mark.parametrize("with_schema", [False, True])
+def test_what_a_sink_writes_as_csv_is_read_as_it_was(tmp_path: Path, *, with_schema: bool) -> None:
+    table = pa.table(
+        {
+            "text": ["a", None, "", "NA", "null", 'q"x,\n', "1"],
+            "number": [1.5, None, math.inf, -0.0, 1e300, -math.inf, 2.0],
+            "flag": [True, None, False, True, True, False, None],
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    out = tmp_path / "out"
+
+    def flow(scope: Any) -> None:
+        scope.source(FileSource(tmp_path / "a.parquet")).sink(FileSink(out, format="csv"))
+
+    ps.run(flow)
+    source = FileSource(out, schema=table.schema if with_schema else None)
+    [name] = source.partitions()
+    assert read(source, name) == table.to_pylist()
+    (out / name).write_text("n,m\nnan,\nNaN,1\n")
+    [(first, null), (second, one)] = [r.values() for r in read(FileSource(out), name)]
+    assert [math.isnan(first), math.isnan(second), null, one] == [True, True, None, 1]
 
 
 def test_two_sinks_of_one_folder_are_refused(tmp_path: Path) -> None:
