@@ -7,16 +7,17 @@ cdef bint _IS_COMPILED
 
 
 cdef class CapabilityCounts:
-    cdef readonly object operator
-    cdef readonly Py_ssize_t output
-    cdef readonly object timestamp
+    # What each change looks at comes first, on one line of the cache; see `FewCounts`.
     cdef Activation _activation
     cdef readonly object watcher
     cdef readonly ChangeBatch changes
     cdef readonly Py_ssize_t n_held
     cdef readonly bint is_dropped
-    cdef object _late
     cdef bint _is_int
+    cdef readonly object operator
+    cdef readonly Py_ssize_t output
+    cdef readonly object timestamp
+    cdef object _late
     cdef list _collected
     cdef object _collected_first
 

@@ -51,6 +51,8 @@ cdef class Queue(Pusher):
     cdef object _backpressure
     cdef object _in_flight
     cdef public object reader
+    # With the head of the garbage collector a whole number of lines; see `FewCounts`.
+    cdef long long _room[4]
 
     cpdef push(self, object time, object batch)
     cpdef tuple pull(self)

@@ -16,6 +16,8 @@ cdef class InputFrontier:
     cdef long long _inner
     cdef bint _pairs
     cdef object _timestamp
+    # With the head of the garbage collector a whole number of lines; see `FewCounts`.
+    cdef long long _room[5]
 
     @cython.locals(few=FewCounts, n=Py_ssize_t, place=Py_ssize_t, at=Py_ssize_t)
     cpdef take(self, ChangeBatch batch)

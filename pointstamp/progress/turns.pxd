@@ -4,6 +4,7 @@ cimport cython
 @cython.final
 cdef class Turns:
     cdef Py_ssize_t _first
+    cdef Py_ssize_t _n_later
     cdef list _later
 
     @cython.locals(first=Py_ssize_t)

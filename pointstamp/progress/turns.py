@@ -22,12 +22,14 @@ class Turns:
     (1, 2, 3, 0)
     """
 
-    __slots__ = ("_first", "_later")
+    __slots__ = ("_first", "_later", "_n_later")
 
     def __init__(self) -> None:
         self._first = 0
         """The least; 0, which is the world outside, if there is none."""
         self._later = _NONE_LATER
+        self._n_later = 0
+        """How many, which says without a look at the list that there is none."""
 
     def add(self, child: int) -> None:
         """Have `child`, which is not there yet, wait."""
@@ -39,11 +41,15 @@ class Turns:
             self._later = []
         self._first = min(child, first)
         heappush(self._later, max(child, first))
+        self._n_later += 1
 
     def take(self) -> int:
         """Take the least; 0 if there is none."""
         first = self._first
-        self._first = heappop(self._later) if self._later else 0
+        self._first = 0
+        if self._n_later:
+            self._first = heappop(self._later)
+            self._n_later -= 1
         return first
 
     def is_empty(self) -> bool:

@@ -39,6 +39,8 @@ cdef class InstalledDataflow:
     cdef public bint is_dropped
     cdef public object durable_state
     cdef public object beside
+    # With the head of the garbage collector a whole number of lines; see `FewCounts`.
+    cdef long long _room[5]
 
 
 cdef class DataflowActivation(Activation):
