@@ -93,6 +93,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     ) -> None:
         from pyspark.sql.types import StructType
 
+        self._ends_are_vertices = edges is None
         if edges is None:
             edges = vertices
             _check_columns(edges, [SOURCE, TARGET], "edges")
@@ -161,7 +162,9 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     def filter_vertices(self, condition: str | Column) -> SparkGraph:
         """The graph of the vertices for which a condition is true, and the edges between them."""
         kept = self._vertices.filter(condition)
-        return self._with(kept, self._between(kept))
+        found = self._with(kept, self._between(kept))
+        found._ends_are_vertices = True
+        return found
 
     def filter_edges(self, condition: str | Column) -> SparkGraph:
         """The graph of all vertices and of the edges for which a condition is true."""
@@ -296,7 +299,9 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         return edges.select(*map(column_of, self._edges.columns))
 
     def _with(self, vertices: DataFrame, edges: DataFrame) -> SparkGraph:
-        return SparkGraph(vertices, edges, workers=self._workers)
+        found = SparkGraph(vertices, edges, workers=self._workers)
+        found._ends_are_vertices = self._ends_are_vertices
+        return found
 
     def validate(self) -> None:
         """Check that the DataFrames are a graph. Runs jobs.
@@ -353,7 +358,8 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         schema = self._schema_of_answers(question)
         landmarks = self._ids(question.landmarks)
         what = f"{question.column.becomes} of a graph"
-        return self._run(what, AnswerFlow(question, landmarks, _arrow(schema)), edges, schema)
+        flow = AnswerFlow(question, landmarks, _arrow(schema), self._ends_are_vertices)
+        return self._run(what, flow, edges, schema)
 
     def _schema_of_answers(self, question: VertexQuestion) -> StructType:
         from pyspark.sql import types
