@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.errors import ColumnError, GraphError, SchemaError, UsageError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
 from pointstamp.graph.tables.argument_checks import check_names
+from pointstamp.graph.tables.condition_types import check_conditions, check_ends
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.exchanged import (
     AnswerFlow,
@@ -382,9 +383,14 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     def _attributes(self) -> dict[str, list[str]]:
         return {"vertex": self._vertices.columns, "edge": self._edges.columns}
 
+    @property
+    def _arrow_schemas(self) -> dict[str, Any]:
+        return {"vertex": _arrow(self._vertices.schema), "edge": _arrow(self._edges.schema)}
+
     def _found(self, searches: list[ElementSearch], limit: int | None) -> DataFrame:
         from pyspark.sql import types
 
+        check_conditions(searches, self._arrow_schemas)
         columns = all_columns([search.pattern for search in searches])
         structs = {"vertex": self._vertices.schema, "edge": self._edges.schema}
         fields = [types.StructField(name, structs[kind]) for name, kind in columns.items()]
@@ -399,12 +405,14 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         return found if limit is None else found.limit(min(limit, 2**31 - 1))  # Spark's most
 
     def _counted(self, searches: list[ElementSearch]) -> int:
+        check_conditions(searches, self._arrow_schemas)
         flow = CountFlow(searches)
         counts = self._run("count of matches in a graph", flow, self._edges, "count long")
         with self._called("count"):
             return sum(row[0] for row in counts.collect())
 
     def _path_length(self, ends: PathEnds) -> int:
+        check_ends(ends, self._arrow_schemas)
         what = "length of paths in a graph"
         lengths = self._run(what, LengthFlow(ends), self._edges, "length long")
         with self._called("bfs"):

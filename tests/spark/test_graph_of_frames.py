@@ -290,6 +290,34 @@ def test_what_is_no_graph_is_refused(spark):
         pointstamp.spark.graph(vertices, edges, workers=2).k_core().collect()
 
 
+@pytest.mark.parametrize(
+    ("condition", "says"),
+    [
+        ("a.n > 'x'", "^'>' cannot be computed of int64, string"),
+        ("a.at < timestamp '2020-01-01 00:00:00'", "a time with a zone is a moment"),
+        ("a.n + 1", "^a condition is true or false, and this is int64"),
+        ("_e2.n = true", "^'=' cannot be computed of int64, bool"),
+    ],
+)
+def test_a_condition_that_cannot_be_computed_is_refused_before_anything_runs(
+    spark, condition, says
+):
+    vertices = spark.sql("select 1L as id, 2L as n, timestamp'2020-01-01 00:00:00Z' as at")
+    edges = spark.sql("select 1L as src, 1L as dst, 3L as n")
+    graph = pointstamp.spark.graph(vertices, edges, workers=2)
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(None)
+    chain = "(a)-[e*1..2]->(b)"
+    of_vertices = condition.replace("a.", "")
+    for asked in (graph.find, graph.count):
+        with pytest.raises(SchemaError, match=says):
+            asked(chain, condition)
+    if "_e2" not in condition:
+        with pytest.raises(SchemaError, match=says):
+            graph.bfs("id = 1", of_vertices)
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup(None) == jobs
+    assert graph.count(chain, "a.n = 2 and a.at = timestamp '2020-01-01 00:00:00Z'") == 2
+
+
 def test_what_would_find_nothing_is_refused_before_anything_runs(spark):
     vertices = spark.createDataFrame([("1",), ("2",)], "id string")
     edges = spark.createDataFrame([(1, 2)], "src long, dst long")
