@@ -45,7 +45,8 @@
     |-- SpillError                  what does not fit into memory cannot be kept on disk
     |-- SourceError                 a source cannot be read (source, partition, position)
     |   |-- PartitionLostError      a partition that was read in part is not there any more
-    |   `-- PositionError           a position that does not fit its partition
+    |   |-- PositionError           a position that does not fit its partition
+    |   `-- SparkInputError         an input of a job that Spark failed to compute
     |-- SinkError                   a sink cannot take what it is given, or commit it
     |-- ServiceError                a service cannot do what it is asked
     |   |-- StoppedError            it was stopped, or aborted
@@ -327,6 +328,10 @@ class PartitionLostError(SourceError):
 
 class PositionError(SourceError):
     """A position that its partition does not have, as of a file that was cut short."""
+
+
+class SparkInputError(SourceError):
+    """An input of a job broke off, as Spark failed to compute it; its own error says of what."""
 
 
 class SinkError(PointstampError):

@@ -29,7 +29,7 @@ def record_batches(data: Any) -> Iterator[Any]:
     """The `pyarrow.RecordBatch`es of a table or a data frame, without those that are empty.
 
     The index of a pandas frame is not taken, as Spark does not: `frame.reset_index()` makes
-    columns of it. Views of text become text, which all operators can work on.
+    columns of it. Views of text become text, in categories, too, which all operators can work on.
 
     Raises
     ------
@@ -176,8 +176,14 @@ def _is_pandas_frame(data: Any) -> bool:
 def _without_views(batch: Any) -> Any:
     import pyarrow as pa
 
-    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    if not any(kind in plain for kind in batch.schema.types):
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
+    def plain(kind: Any) -> Any:
+        if pa.types.is_dictionary(kind):  # as polars has categories
+            return pa.dictionary(kind.index_type, plain(kind.value_type), kind.ordered)
+        return views.get(kind, kind)
+
+    if all(plain(kind) == kind for kind in batch.schema.types):
         return batch
-    fields = [field.with_type(plain.get(field.type, field.type)) for field in batch.schema]
+    fields = [field.with_type(plain(field.type)) for field in batch.schema]
     return batch.cast(pa.schema(fields))

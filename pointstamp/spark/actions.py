@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.errors import PointstampError
 from pointstamp.spark import driver_control
 from pointstamp.spark.call_sites import call_site, called_at
-from pointstamp.spark.failures import cancelled
+from pointstamp.spark.failures import cancelled, explained
 from pointstamp.spark.given_up import ACTION
 from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import context_of
@@ -90,9 +90,10 @@ def explained_by(config: WorkerConfig) -> Iterator[None]:
             raise cancellation from error
         cause = driver_control.first_cause(config)
         # One of a run before is no cause of what Spark refuses now.
-        if cause is None or cause is before:
+        found = explained(None if cause is before else cause, error)
+        if found is None:
             raise
-        raise cause.as_error() from cause.cause
+        raise found from found.__cause__
 
 
 @contextmanager

@@ -7,6 +7,7 @@ node of ours is a named error here, and an unknown function one when the tree is
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -37,6 +38,9 @@ _FUNCTIONS = {
     "lcase": "lower",
 }
 """What `sql_values` calls the functions that Spark calls otherwise, in lower case."""
+
+
+_EXPRESSIONS = ("ExpressionColumnNode", "CommonInlineUserDefinedFunction")
 
 
 def is_column(given: Any) -> bool:
@@ -95,9 +99,9 @@ def _read(column: Any) -> tuple[Tree, str]:
 
     def refuse(part: str) -> NoReturn:
         raise UsageError(
-            f"{part} of {str(column)!r} is nothing that Arrow evaluates here: messages and "
-            "programs are made of names such as col('src.age'), values, operators, when, cast and "
-            "functions; a function of record batches does all else"
+            f"{part} of {reprlib.repr(str(column))} is nothing that Arrow evaluates here: "
+            "messages and programs are made of names such as col('src.age'), values, operators, "
+            "when, cast and functions; a function of record batches does all else"
         )
 
     def tree(node: Any) -> Tree:
@@ -125,7 +129,9 @@ def _read(column: Any) -> tuple[Tree, str]:
             return refuse("a part of what is computed")
         if kind == "UnresolvedFunction":
             return _function(*reader.call(node), tree)
-        return refuse(f"a {kind}")
+        # Java has one node for all that is an expression already, of either kind.
+        own = "a function of Python, or a column that belongs to a DataFrame,"
+        return refuse(own if kind in _EXPRESSIONS else f"a {kind}")
 
     return tree(node), name
 

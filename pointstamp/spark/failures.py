@@ -10,11 +10,18 @@ import re
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import JobCancelledError, PointstampError, UsageError, WorkerError
+from pointstamp.errors import (
+    JobCancelledError,
+    PointstampError,
+    SparkInputError,
+    UsageError,
+    WorkerError,
+)
 from pointstamp.spark import driver_control
 
 if TYPE_CHECKING:
     from pointstamp.communication.control import WorkerConfig
+    from pointstamp.communication.failure import Failure
 
 _configs: weakref.WeakKeyDictionary[Any, WorkerConfig] = weakref.WeakKeyDictionary()
 """Of the DataFrames that `run` gave, where the workers of each report."""
@@ -46,7 +53,38 @@ def error_of(error: BaseException, frame: Any = None) -> PointstampError:
         return WorkerError(f"the Spark job failed: {innermost(error)}")
     if isinstance(cause.cause, UsageError):
         return cause.cause
-    return cause.as_error()
+    return explained(cause, error) or cause.as_error()
+
+
+_OF_TASK = re.compile(
+    r"finished unsuccessfully\.\s*\n(?!\S+PythonException)(?:[\w.$]+: )?(\[[A-Z_.]+\] [^\n]+)"
+)
+"""What Spark failed of in a task of a barrier stage, with a name that it has for that."""
+
+
+def explained(cause: Failure | None, error: BaseException) -> PointstampError | None:
+    r"""What to raise for Spark's `error`; None where it says no more than Spark does.
+
+    That is the first cause that a worker reported. Where Spark failed to compute an input, workers
+    report no more than that, if they still could, and Spark's error says of what. Its `__cause__`
+    is what the worker raised, or `error`.
+
+    >>> thrown = ValueError("barrier task 3 finished unsuccessfully.\na.b.C: [BY_ZERO] No.\n at x")
+    >>> print(explained(None, thrown))
+    the Spark job failed: [BY_ZERO] No.
+    >>> explained(None, ValueError("barrier stages are not allowed here"))
+    """
+    # A worker that Spark ends because its input failed may reach its peers alone.
+    may_be_input = cause is None or cause.secondary or isinstance(cause.cause, SparkInputError)
+    if may_be_input and (said := _OF_TASK.search(str(error))) is not None:
+        found: PointstampError = WorkerError(f"the Spark job failed: {said[1]}")
+        found.__cause__ = error
+        return found
+    if cause is None:
+        return None
+    found = cause.as_error()
+    found.__cause__ = cause.cause
+    return found
 
 
 def cancelled(error: BaseException) -> JobCancelledError | None:

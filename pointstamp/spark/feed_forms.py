@@ -207,7 +207,8 @@ def check_columns(
         if is_of.type != column.type:
             raise SchemaError(
                 f"{where} is given column {column.name!r} of Spark's type "
-                f"{field.dataType.simpleString()}, and it should be {column.type.name}: cast it"
+                f"{field.dataType.simpleString()}, and it should be {column.type.name}: cast it, "
+                f"or say {is_of.type.name} in the schema of the input"
             )
 
 

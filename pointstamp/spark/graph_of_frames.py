@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.errors import ColumnError, GraphError, SchemaError, UsageError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
 from pointstamp.graph.tables.argument_checks import check_names
+from pointstamp.graph.tables.condition_types import check_conditions, check_ends
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.exchanged import (
     AnswerFlow,
@@ -93,6 +94,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     ) -> None:
         from pyspark.sql.types import StructType
 
+        self._ends_are_vertices = edges is None
         if edges is None:
             edges = vertices
             _check_columns(edges, [SOURCE, TARGET], "edges")
@@ -161,7 +163,9 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     def filter_vertices(self, condition: str | Column) -> SparkGraph:
         """The graph of the vertices for which a condition is true, and the edges between them."""
         kept = self._vertices.filter(condition)
-        return self._with(kept, self._between(kept))
+        found = self._with(kept, self._between(kept))
+        found._ends_are_vertices = True
+        return found
 
     def filter_edges(self, condition: str | Column) -> SparkGraph:
         """The graph of all vertices and of the edges for which a condition is true."""
@@ -296,7 +300,9 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         return edges.select(*map(column_of, self._edges.columns))
 
     def _with(self, vertices: DataFrame, edges: DataFrame) -> SparkGraph:
-        return SparkGraph(vertices, edges, workers=self._workers)
+        found = SparkGraph(vertices, edges, workers=self._workers)
+        found._ends_are_vertices = self._ends_are_vertices
+        return found
 
     def validate(self) -> None:
         """Check that the DataFrames are a graph. Runs jobs.
@@ -353,7 +359,8 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         schema = self._schema_of_answers(question)
         landmarks = self._ids(question.landmarks)
         what = f"{question.column.becomes} of a graph"
-        return self._run(what, AnswerFlow(question, landmarks, _arrow(schema)), edges, schema)
+        flow = AnswerFlow(question, landmarks, _arrow(schema), self._ends_are_vertices)
+        return self._run(what, flow, edges, schema)
 
     def _schema_of_answers(self, question: VertexQuestion) -> StructType:
         from pyspark.sql import types
@@ -376,9 +383,14 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     def _attributes(self) -> dict[str, list[str]]:
         return {"vertex": self._vertices.columns, "edge": self._edges.columns}
 
+    @property
+    def _arrow_schemas(self) -> dict[str, Any]:
+        return {"vertex": _arrow(self._vertices.schema), "edge": _arrow(self._edges.schema)}
+
     def _found(self, searches: list[ElementSearch], limit: int | None) -> DataFrame:
         from pyspark.sql import types
 
+        check_conditions(searches, self._arrow_schemas)
         columns = all_columns([search.pattern for search in searches])
         structs = {"vertex": self._vertices.schema, "edge": self._edges.schema}
         fields = [types.StructField(name, structs[kind]) for name, kind in columns.items()]
@@ -393,12 +405,14 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         return found if limit is None else found.limit(min(limit, 2**31 - 1))  # Spark's most
 
     def _counted(self, searches: list[ElementSearch]) -> int:
+        check_conditions(searches, self._arrow_schemas)
         flow = CountFlow(searches)
         counts = self._run("count of matches in a graph", flow, self._edges, "count long")
         with self._called("count"):
             return sum(row[0] for row in counts.collect())
 
     def _path_length(self, ends: PathEnds) -> int:
+        check_ends(ends, self._arrow_schemas)
         what = "length of paths in a graph"
         lengths = self._run(what, LengthFlow(ends), self._edges, "length long")
         with self._called("bfs"):

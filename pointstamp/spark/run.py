@@ -168,7 +168,8 @@ def run(
 
     An action on the DataFrame itself (collect, show, count, toArrow and the like) raises a
     WorkerError where a worker failed: with the worker, the operator, the time and what it raised
-    in its first line; and a JobCancelledError where its job was cancelled. What writes it, or runs
+    in its first line; one with what Spark failed of, where it could not compute an input that the
+    workers read; and a JobCancelledError where its job was cancelled. What writes it, or runs
     another DataFrame that is made of it, gets Spark's exception, with the same in the midst of it.
     Its jobs are described in Spark's UI as `pointstamp: triangles, 2 workers`, and nodes of the
     plan have such names with either. How many records came in and went out, how many bytes the

@@ -27,7 +27,12 @@ from pointstamp.communication.publishing import set_own
 from pointstamp.communication.tls import Certificates
 from pointstamp.containers.conform import conform
 from pointstamp.dataflow.logging_protocol import LoggerFactory
-from pointstamp.errors import CommunicationError, PeerFailedError, PeerLostError
+from pointstamp.errors import (
+    CommunicationError,
+    PeerFailedError,
+    PeerLostError,
+    SparkInputError,
+)
 from pointstamp.operators.building import built
 from pointstamp.operators.loop_rounds import LoopRounds
 from pointstamp.operators.scope import Scope
@@ -46,6 +51,9 @@ if TYPE_CHECKING:
 
 FIRST_CAUSE_S = 3.0
 """How long a worker that fails waits for the driver to say what the first cause is."""
+
+SPARK_FIRST_S = 0.5
+"""How long a worker whose input broke off lets Spark end the stage, before it does."""
 
 REACH_S = 3.0
 """How long a task tries to reach the driver, before it does without."""
@@ -154,10 +162,25 @@ def run_task(
     not without this worker.
     """
     index = communicator.index
+    rows = _unbroken(rows)
     read = packed_batches.of_one(rows, index) if job.reads_records else packed_batches.unpack(rows)
     with reporting(communicator, control):
         for batch in packed_batches.resized(run(job, communicator, read, tally or Tally())):
             yield batch if job.gives_records else packed_batches.pack(PackedBatch(index, 0, batch))
+
+
+def _unbroken(rows: Rows) -> Iterator[pa.RecordBatch]:
+    """The rows that Spark gives, which break off without a reason where it cannot compute them."""
+    try:
+        yield from rows
+    except Exception as error:  # noqa: BLE001  (whatever a reader makes of half a message)
+        # This task of Spark's fails now, and has the reason. Peers that we had fail would, too, and
+        # Spark says of one task alone what it failed of.
+        time.sleep(SPARK_FIRST_S)
+        raise SparkInputError(
+            f"its input breaks off, as Spark failed to compute it ({error}): the error of Spark "
+            "says of what"
+        ) from None  # what is read here is of no use to a reader, and would be the first cause
 
 
 @contextmanager

@@ -52,6 +52,15 @@ def test_to_stream_is_a_stream_of_columns(data: Any) -> None:
     assert doubled == [("a", 1), ("b", 2)]
 
 
+def test_categories_of_views_are_those_of_text() -> None:
+    views = pa.DictionaryArray.from_arrays(
+        pa.array([1, 0, None], pa.uint32()), pa.array(["a", "b"], pa.string_view())
+    )
+    (batch,) = record_batches(pa.table({"k": views}))
+    assert batch.schema.field("k").type == pa.dictionary(pa.uint32(), pa.large_string())
+    assert batch.take(pa.array([2, 1])).to_pydict() == {"k": [None, "a"]}
+
+
 @over_forms
 def test_streams_of_batches_and_sessions_take_them(data: Any) -> None:
     assert records(lambda scope: scope.batches_to_stream([data])) == RECORDS

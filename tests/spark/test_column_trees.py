@@ -110,5 +110,14 @@ def test_what_arrow_evaluates_nothing_of_is_refused(functions):
 
 
 def test_a_column_of_a_dataframe_is_refused(spark):
-    with pytest.raises(UsageError, match="nothing that Arrow evaluates here"):
+    with pytest.raises(
+        UsageError, match=r"^a function of Python, or a column that belongs to a Data"
+    ):
         tree_of(spark.range(1)["id"] + 1)
+
+
+def test_a_function_of_python_is_refused_in_a_line_that_can_be_read(functions):
+    column = functions.udf(lambda x: x, "long")(functions.col("x"))
+    with pytest.raises(UsageError, match=r"^a function of Python, or a column") as caught:
+        tree_of(column)
+    assert len(str(caught.value)) < 350

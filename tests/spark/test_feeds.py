@@ -283,7 +283,7 @@ def test_what_cannot_be_followed_is_refused_before_it_starts(
         ),
         (
             *(feed.withColumn("a", feed.a.cast("int")), "cdf", {}, SchemaError),
-            "column 'a' of Spark's type int, and it should be long: cast it",
+            "column 'a' of Spark's type int, and it should be long: cast it, or say int in",
         ),
         (rows, "diff", {}, UsageError, 'form="diff" needs diff=, the column that has the diffs'),
         (feed, "cdf", {"diff": "n"}, UsageError, 'form="diff" needs diff=, the column that'),

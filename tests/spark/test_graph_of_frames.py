@@ -222,6 +222,33 @@ def test_ids_may_be_integers_dates_and_structs(spark):
         assert found[third] == third
 
 
+def test_chains_have_null_edges_where_ids_have_no_nulls(spark):
+    vertices = spark.range(4)
+    edges = spark.range(3).selectExpr("id as src", "id + 1 as dst")
+    assert not vertices.schema["id"].nullable
+    found = pointstamp.spark.graph(vertices, edges, workers=2).find("(a)-[e*1..2]->(b)")
+    rows = {(row.a.id, row.b.id, row._e2 and row._e2.src) for row in found.collect()}
+    assert rows == {(0, 1, None), (1, 2, None), (2, 3, None), (0, 2, 1), (1, 3, 2)}
+
+
+def test_an_edge_with_an_end_that_is_no_vertex_is_none_to_an_algorithm(spark):
+    names = ["a", "b", "c", "d", "e"]
+    edges = [("a", "b"), ("c", "d"), *((name, f"{name} is none") for name in names)]
+    edges += [("none", "a"), ("none", "e"), ("x", "y")]
+    vertices = spark.createDataFrame([(name,) for name in names], "id string")
+    graph = pointstamp.spark.graph(
+        vertices, spark.createDataFrame(edges, "src string, dst string"), workers=2
+    )
+    local = Graph({"id": names}, {"src": ["a", "c"], "dst": ["b", "d"]})
+    components = {row.id: row.component for row in graph.connected_components().collect()}
+    for pair in ("ab", "cd", "ee"):
+        assert components[pair[0]] == components[pair[1]] in set(pair)
+    for asked in (lambda g: g.page_rank(max_iter=5), lambda g: g.k_core()):
+        assert records(asked(graph)) == records(asked(local))
+    fewer, of_local = (g.filter_vertices("id != 'e'").k_core() for g in (graph, local))
+    assert records(fewer) == records(of_local)
+
+
 def test_attributes_may_have_any_name(spark):
     vertices = spark.createDataFrame([(1, 5), (2, 6)], "id long, `a.b` long")
     edges = spark.createDataFrame([(1, 2, 7, 8)], "src long, dst long, `c.d` long, `e``f` long")
@@ -261,6 +288,34 @@ def test_what_is_no_graph_is_refused(spark):
         graph.sssp(7, None)
     with pytest.raises(Exception, match="have an id that another one has, such as 'a'"):
         pointstamp.spark.graph(vertices, edges, workers=2).k_core().collect()
+
+
+@pytest.mark.parametrize(
+    ("condition", "says"),
+    [
+        ("a.n > 'x'", "^'>' cannot be computed of int64, string"),
+        ("a.at < timestamp '2020-01-01 00:00:00'", "a time with a zone is a moment"),
+        ("a.n + 1", "^a condition is true or false, and this is int64"),
+        ("_e2.n = true", "^'=' cannot be computed of int64, bool"),
+    ],
+)
+def test_a_condition_that_cannot_be_computed_is_refused_before_anything_runs(
+    spark, condition, says
+):
+    vertices = spark.sql("select 1L as id, 2L as n, timestamp'2020-01-01 00:00:00Z' as at")
+    edges = spark.sql("select 1L as src, 1L as dst, 3L as n")
+    graph = pointstamp.spark.graph(vertices, edges, workers=2)
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(None)
+    chain = "(a)-[e*1..2]->(b)"
+    of_vertices = condition.replace("a.", "")
+    for asked in (graph.find, graph.count):
+        with pytest.raises(SchemaError, match=says):
+            asked(chain, condition)
+    if "_e2" not in condition:
+        with pytest.raises(SchemaError, match=says):
+            graph.bfs("id = 1", of_vertices)
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup(None) == jobs
+    assert graph.count(chain, "a.n = 2 and a.at = timestamp '2020-01-01 00:00:00Z'") == 2
 
 
 def test_what_would_find_nothing_is_refused_before_anything_runs(spark):

@@ -338,6 +338,15 @@ def test_an_error_begins_with_its_cause(spark, action, fused):
     assert caught.value.operator == "Check"
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_what_spark_fails_of_in_an_input_that_workers_read_is_its_cause(spark, fused):
+    numbers = spark.range(0, 10, 1, 2).selectExpr("cast(10 / (id - 3) as long) as id")
+    result = pointstamp.spark.run(by_id, numbers, "id long", 2, fused=fused)
+    with pytest.raises(WorkerError, match=r"^the Spark job failed: \[DIVIDE_BY_ZERO\]") as it:
+        result.collect()
+    assert "barrier task" in str(it.value.__cause__)  # Spark's own error, as a whole
+
+
 def test_what_spark_refuses_after_a_failure_is_not_that_failure(spark):
     def fails(scope, records):
         def check(batch):

@@ -55,11 +55,15 @@ class AnswerFlow:
         Their ids, if there are any.
     schema : pyarrow.Schema
         Of the vertices with what is answered.
+    ends_are_vertices : bool
+        Whether that is known of all edges. Otherwise an edge to or from what is no vertex is
+        left out, as in a join, which costs two exchanges of the edges more.
     """
 
     question: VertexQuestion
     landmarks: Any
     schema: Any
+    ends_are_vertices: bool = False
 
     def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
         """Lay it out; gives the vertices with a column more."""
@@ -71,6 +75,10 @@ class AnswerFlow:
         of_vertices = records.map_batches(
             lambda batch: pa.RecordBatch.from_arrays([batch.column(NUMBER)], names=[VERTEX])
         )
+        if not self.ends_are_vertices:
+            known = numbered_tables(records.map_batches(lambda batch: batch.select([NUMBER])))
+            for end in (SOURCE, TARGET):
+                ends = attached(ends, end, known, _of_vertices, f"Edges with a vertex as {end}")
         answers = question.build(ends, of_vertices)
         value = column.name
         if column.kind == "id":
@@ -88,6 +96,11 @@ class AnswerFlow:
         else:
             values = as_values(column.kind, table.column(column.name).take(at), self.landmarks)
         return with_column(records, column.becomes, values)
+
+
+def _of_vertices(edges: Any, table: Any, at: Any) -> Any:
+    """The edges of which an end is a vertex."""
+    return edges.filter(at.is_valid())
 
 
 def _put_back(name: str) -> Callable[[Any, Any, Any], Any]:

@@ -32,12 +32,18 @@ def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
     ColumnError
         If a column is not there.
     SchemaError
-        If two columns have one name.
+        If two columns have one name, or what is given cannot become columns.
 
     >>> table_of({"src": ["a"], "dst": ["b"]}, ["src", "dst"], "edges").num_rows
     1
     """
-    table = whole_table(data, what)
+    try:
+        table = whole_table(data, what)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise SchemaError(
+            f"{what} cannot become columns of Arrow: {str(error).splitlines()[0]}; columns are of "
+            "equal lengths, and of types that Arrow has"
+        ) from error
     missing = [name for name in needed if name not in table.schema.names]
     if missing:
         raise ColumnError(

@@ -50,6 +50,13 @@ _COMPARE = {
 }
 _SUM = {"+": "add", "-": "subtract", "||": "concat"}
 _PRODUCT = {"*": "multiply", "/": "divide", "%": "remainder"}
+SIGNS = {
+    function: sign
+    for signs in (_COMPARE, _SUM, _PRODUCT)
+    for sign, function in reversed(signs.items())
+}
+"""How functions that are signs are written, by the name that they have in a tree."""
+
 _RESERVED = frozenset(
     ["and", "or", "not", "is", "in", "between", "like", "case", "when", "then", "else", "end", "as"]
 )
@@ -267,6 +274,9 @@ class _SqlParser:
                 self._expect("as")
                 type_name = self.token.lower()
                 self._step()
+                if self._take("("):  # as in decimal(10, 2)
+                    figures = self._listed(self._primary)
+                    type_name += f"({','.join(str(getattr(f, 'value', f)) for f in figures)})"
                 self._expect(")")
                 return Computed("cast", (value_tree, Constant(type_name)))
             if self._take("*"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.errors import ColumnError, SchemaError, UsageError
-from pointstamp.graph.tables.sql_text import Computed, Constant, Named, Tree
+from pointstamp.graph.tables.sql_text import SIGNS, Computed, Constant, Named, Tree
+from pointstamp.graph.tables.vertex_ids import is_zoned
 
 Lookup = Callable[[Named], Any]
 """From a name to its column, an Arrow array; it says itself what it does not know."""
@@ -52,9 +54,19 @@ _PLAIN: dict[str, str] = {
     "year": "year",
     "month": "month",
     "day": "day",
-    "greatest": "max_element_wise",
-    "least": "min_element_wise",
 }
+_ALIASES = {
+    "isnull": "is_null",
+    "nvl": "coalesce",
+    "ifnull": "coalesce",
+    "power": "pow",
+    "ceiling": "ceil",
+    "char_length": "length",
+    "ucase": "upper",
+    "lcase": "lower",
+    "substr": "substring",
+}
+"""Other names that functions have in Spark's SQL."""
 _BOOLEAN = frozenset(["and", "or", "not"])
 _COMPARING = frozenset(
     ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "in", "same"]
@@ -63,6 +75,10 @@ _KEEPING = frozenset(["coalesce", "greatest", "least", "remainder", "mod"])
 """What gives one of its operands, or less than one."""
 
 _TYPES = {
+    "tinyint": pa.int8(),
+    "byte": pa.int8(),
+    "smallint": pa.int16(),
+    "short": pa.int16(),
     "int": pa.int32(),
     "integer": pa.int32(),
     "bigint": pa.int64(),
@@ -73,7 +89,9 @@ _TYPES = {
     "boolean": pa.bool_(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
+    "binary": pa.binary(),
 }
+_DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
 
 
 def column_of(table: Any, what: str) -> Lookup:
@@ -151,10 +169,26 @@ def _value_of(tree: Tree, lookup: Lookup) -> Any:
     try:
         return _computed(tree.function, operands)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        kinds = ", ".join(str(operand.type) for operand in operands)
+        kinds = [operand.type for operand in operands]
+        what = SIGNS.get(tree.function, tree.function)
         raise SchemaError(
-            f"{tree.function!r} cannot be computed of {kinds}: {str(error).splitlines()[0]}"
+            f"{what!r} cannot be computed of {', '.join(map(str, kinds))}{_advice(kinds, error)}"
         ) from error
+
+
+def _advice(kinds: list[Any], error: Exception) -> str:
+    """What to do about types that do not go together; else what Arrow has to say."""
+    times = [kind for kind in kinds if pa.types.is_temporal(kind)]
+    if times and any(map(pa.types.is_string, kinds)):
+        return ": write date '2020-01-31' or timestamp '2020-01-31 12:00:00'"
+    if len({getattr(kind, "tz", None) is None for kind in times}) > 1:
+        return (
+            ": a time with a zone is a moment, and one without is none; a zone is written as in "
+            "timestamp '2020-01-31 12:00:00+00:00'"
+        )
+    if isinstance(error, pa.ArrowNotImplementedError):
+        return ": cast one to the type of the other" if len(set(kinds)) > 1 else ""
+    return f": {str(error).splitlines()[0]}"
 
 
 def _constant(constant: Constant) -> Any:
@@ -180,7 +214,8 @@ def _plain(column: Any) -> Any:
 
 
 def _computed(function: str, operands: list[Any]) -> Any:
-    if function in _PLAIN or function in ("in", "same", "remainder", "mod"):
+    function = _ALIASES.get(function, function)
+    if function in _PLAIN or function in ("in", "same", "remainder", "mod", "greatest", "least"):
         operands = _leveled(function, _typed(operands))
         if function != "is_null" and all(pa.types.is_null(one.type) for one in operands):
             if function not in ("same", *_BOOLEAN):
@@ -190,7 +225,8 @@ def _computed(function: str, operands: list[Any]) -> Any:
     if own is not None:
         return own(*operands)
     if function not in _PLAIN:
-        known = sorted({*_PLAIN, *_OWN} - {"case", "same"})
+        written = {"case", "in", "is_null", "like", "negate", *SIGNS, *_BOOLEAN}  # by other signs
+        known = sorted({*_PLAIN, *_OWN, *_ALIASES} - written)
         raise UsageError(f"there is no function {function!r}; there are {', '.join(known)}")
     if function in _BOOLEAN:
         operands = [_as_boolean(operand) for operand in operands]
@@ -291,15 +327,73 @@ def _like(value: Any, pattern: Any) -> Any:
     return pc.match_like(value, pattern.as_py())
 
 
+def _pattern(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """A function of text and a constant text."""
+
+    def matched(value: Any, pattern: Any) -> Any:
+        if not isinstance(pattern, pa.Scalar):
+            raise TypeError("what is looked for is one text")
+        if not pattern.is_valid or pa.types.is_null(value.type):
+            return pa.scalar(None, pa.bool_())
+        return function(value, pattern.as_py())
+
+    return matched
+
+
+def _substring(value: Any, position: Any, length: Any = None) -> Any:
+    """From a position, of which the first is 1 and the last -1."""
+    if not all(one is None or isinstance(one, pa.Scalar) for one in (position, length)):
+        raise TypeError("position and length are numbers")
+    at, n = position.as_py(), None if length is None else length.as_py()
+    if at is None or (length is not None and n is None) or pa.types.is_null(value.type):
+        return pa.scalar(None, pa.string())
+    begin = at - 1 if at > 0 else at
+    end = None if n is None else begin + max(n, 0)
+    if begin < 0 and end is not None and end >= 0:
+        end = None
+    return pc.utf8_slice_codeunits(value, begin, end)
+
+
+def _is_nan(value: Any) -> Any:
+    """As in Spark, where a null is none."""
+    return pc.fill_null(pc.is_nan(_float(value)), False)
+
+
+def _is_not_null(value: Any) -> Any:
+    return pc.is_valid(value)
+
+
+def _extreme(function: str) -> Callable[..., Any]:
+    """The greatest or the least: by numbers, of booleans and moments, for which Arrow has none."""
+
+    def found(*operands: Any) -> Any:
+        kind = operands[0].type
+        is_boolean = all(pa.types.is_boolean(one.type) for one in operands)
+        if not (is_boolean or all(is_zoned(one.type) for one in operands)):
+            return pc.call_function(function, list(operands))
+        to = pa.uint8() if is_boolean else pa.int64()
+        counted = [pc.cast(pc.cast(one, kind), to) for one in operands]
+        return pc.cast(pc.call_function(function, counted), kind)
+
+    return found
+
+
 def _concat(*parts: Any) -> Any:
     texts = [pc.cast(part, pa.string()) for part in parts]
     return pc.binary_join_element_wise(*texts, "")
 
 
 def _cast(value: Any, kind: Any) -> Any:
-    if kind.as_py() not in _TYPES:
-        raise UsageError(f"there is no type {kind.as_py()!r}; there are {', '.join(_TYPES)}")
-    return pc.cast(value, _TYPES[kind.as_py()])
+    name = kind.as_py()
+    if (figures := _DECIMAL.fullmatch(name)) is not None:
+        digits, places = map(int, figures.groups())
+        if pa.types.is_integer(value.type):  # of which Arrow wants room for all that there are
+            value = pc.cast(value, pa.decimal128(38, places))
+        return pc.cast(value, pa.decimal128(digits, places))
+    if name not in _TYPES:
+        known = ", ".join([*_TYPES, "decimal(digits,places)"])
+        raise UsageError(f"there is no type {name!r}; there are {known}")
+    return pc.cast(value, _TYPES[name])
 
 
 def _case(*operands: Any) -> Any:
@@ -321,6 +415,14 @@ _OWN: dict[str, Callable[..., Any]] = {
     "same": _same,
     "in": _is_in,
     "like": _like,
+    "startswith": _pattern(pc.starts_with),
+    "endswith": _pattern(pc.ends_with),
+    "contains": _pattern(pc.match_substring),
+    "substring": _substring,
+    "isnan": _is_nan,
+    "isnotnull": _is_not_null,
+    "greatest": _extreme("max_element_wise"),
+    "least": _extreme("min_element_wise"),
     "concat": _concat,
     "cast": _cast,
     "case": _case,

@@ -248,6 +248,7 @@ def test_pandas_frames_are_taken():
             SchemaError,
             "vertices have more than one column 'id'",
         ),
+        ({"id": ["a"]}, {"src": ["a"], "dst": []}, SchemaError, "edges cannot become columns"),
     ],
 )
 def test_what_is_no_graph_is_refused(vertices, edges, error, says):

@@ -1,0 +1,79 @@
+"""What expressions come to, as Spark's SQL has it, and what is said of those that come to none."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from pointstamp.errors import SchemaError, UsageError
+from pointstamp.graph.tables.sql_text import parse_sql
+from pointstamp.graph.tables.sql_values import column_of, values_of
+
+LAST = datetime(2021, 1, 1, tzinfo=UTC)
+JUNE = datetime(2020, 6, 1, tzinfo=UTC)
+TABLE = pa.table(
+    {
+        "text": ["abcdé", None, "x"],
+        "n": pa.array([1, None, -3]),
+        "x": [1.5, float("nan"), None],
+        "ok": [True, None, False],
+        "at": pa.array([datetime(2020, 1, 1, tzinfo=UTC), None, LAST], pa.timestamp("us", "UTC")),
+        "day": pa.array([date(2020, 1, 1)] * 3),
+    }
+)
+
+
+def values(text):
+    return values_of(parse_sql(text), column_of(TABLE, "an example"), 3).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("substring(text, 1, 2)", ["ab", None, "x"]),
+        ("substring(text, 0, 2)", ["ab", None, "x"]),
+        ("substring(text, -2)", ["dé", None, "x"]),
+        ("substring(text, -2, 1)", ["d", None, ""]),
+        ("substring(text, -7, 3)", ["a", None, ""]),
+        ("substr(text, 2, -1)", ["", None, ""]),
+        ("substring(text, null)", [None, None, None]),
+        ("startswith(text, 'ab')", [True, None, False]),
+        ("endswith(text, 'é')", [True, None, False]),
+        ("contains(text, 'c')", [True, None, False]),
+        ("contains(text, null)", [None, None, None]),
+        ("isnan(x)", [False, True, False]),
+        ("isnull(n)", [False, True, False]),
+        ("isnotnull(n)", [True, False, True]),
+        ("nvl(n, 0)", [1, 0, -3]),
+        ("power(n, 2)", [1.0, None, 9.0]),
+        ("greatest(at, timestamp '2020-06-01 00:00:00Z')", [JUNE, JUNE, LAST]),
+        ("least(ok, true)", [True, True, False]),
+        ("greatest(n, 2)", [2, 2, 2]),
+        ("cast(n as smallint)", [1, None, -3]),
+        ("cast(n as decimal(10, 2))", [Decimal("1.00"), None, Decimal("-3.00")]),
+        ("cast('7' as decimal(3,1))", [Decimal("7.0")] * 3),
+    ],
+)
+def test_functions_are_those_of_spark(text, expected):
+    assert values(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "says"),
+    [
+        ("text > 1", SchemaError, "^'>' cannot be computed of string, int64: cast one to the type"),
+        ("day < '2020-01-01'", SchemaError, "^'<' .*: write date '2020-01-31' or timestamp"),
+        ("at = timestamp '2020-01-01 00:00:00'", SchemaError, "a time with a zone is a moment"),
+        ("upper(n)", SchemaError, "^'upper' cannot be computed of int64$"),
+        ("startswith(text, text)", SchemaError, "what is looked for is one text"),
+        ("substring(text, n)", SchemaError, "position and length are numbers"),
+        ("cast(n as decimal)", UsageError, r"no type 'decimal'; .* decimal\(digits,places\)"),
+        ("pi(n)", UsageError, "no function 'pi'; there are abs, cast, ceil"),
+    ],
+)
+def test_what_cannot_be_computed_is_said_in_the_words_of_the_text(text, error, says):
+    with pytest.raises(error, match=says):
+        values(text)
