@@ -325,7 +325,7 @@ class JoinMethods(StreamCore[T]):
         on_error: OnError = "raise",
         name: str = "Join",
     ) -> Any:
-        """Pairs of a record of this stream and one of `other`, of equal key.
+        """Join with `other` on equal keys: records of equal times, or, with `retain`, of all times.
 
         Both streams are exchanged by key, and carry one kind of container. In columns a null is
         no key, and a NaN is none anywhere: such records have no partner.

@@ -49,7 +49,7 @@ def execute(
     telemetry: bool | Telemetry = False,
     progress_bar: bool = False,
 ) -> RunResults[Result]:
-    """Call `main(worker, *args)` on each worker, and complete what it built.
+    """Run `main(worker, *args)` on each worker, and complete the dataflows that it built.
 
     When `main` returns, inputs still open are closed, and the worker steps until
     every dataflow is complete. One worker runs in the calling thread; more run in

@@ -64,7 +64,7 @@ def run(
     allow_new: Collection[str] = (),
     **options: Any,
 ) -> None:
-    """Run a dataflow with its own sources and sinks until the sources end.
+    """Run a dataflow with sources and sinks of its own until its sources end.
 
     With a checkpoint it may be ended in any way and called again: it goes on with the last epoch
     that counts, with as many workers as there are now. Records of a `Source` are then in the state

@@ -43,7 +43,7 @@ def serve(
     metrics: Any = None,
     telemetry: bool | Telemetry = False,
 ) -> Service:
-    """Run a dataflow that stays, on workers of this machine; what to drive it with.
+    """Start a long-running dataflow on workers of this machine; returns its `Service`.
 
     Returns when the workers are ready. Leaving a `with` block over the service stops it
     when all that was sent is complete; after an exception it aborts. So does letting go of a
