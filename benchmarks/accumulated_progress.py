@@ -254,7 +254,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="accumulated_progress",
     title="A round of a barrier on many machines, by a model of latencies",
-    about="Progress added up on each machine, against progress from each worker to each.",
+    about="Progress accumulated per machine, compared with all-to-all.",
     quantity=Quantity("modelled us per round", 1e6),
     cases=cases,
     baselines=(FLAT,),

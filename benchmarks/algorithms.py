@@ -123,7 +123,7 @@ def input_bytes(size: Size, at: At) -> int:
 BENCHMARK = Benchmark(
     name="algorithms",
     title="Other graph algorithms, R-MAT of scale 17, with building",
-    about="From columns of edges in memory to an answer for each vertex that has edges.",
+    about="From columns of edges in memory to a result for each vertex with edges.",
     quantity=Quantity("s"),
     cases=cases,
     baselines=(NETWORKIT, SCIPY),

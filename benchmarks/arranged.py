@@ -67,7 +67,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="arranged",
     title="Ten million updates into an index",
-    about="Two columns of 64 bits, by a million keys; an epoch is over when the index has it.",
+    about="Two 64-bit columns, with a million keys; an epoch ends when it is in the index.",
     quantity=Quantity("M updates/s", 1e-6, is_rate=True),
     cases=cases,
     targets=(

@@ -50,7 +50,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="barrier",
     title="Barrier: agreeing that a round is over",
-    about="A loop that carries nothing but time. Per round; 4 workers share the cores there are.",
+    about="A loop without records. Per round; 4 workers share the machine's cores.",
     quantity=Quantity("us per round", 1e6),
     cases=cases,
     baselines=(plain.ASYNCIO, plain.PIPE),

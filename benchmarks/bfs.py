@@ -150,7 +150,7 @@ def input_bytes(size: Size, at: At) -> int:
 BENCHMARK = Benchmark(
     name="bfs",
     title="Breadth-first search, undirected R-MAT, with building",
-    about="From columns of edges in memory to a level for each vertex that is reached.",
+    about="From columns of edges in memory to a level for each reachable vertex.",
     quantity=Quantity("s"),
     cases=cases,
     baselines=(NUMBA,),

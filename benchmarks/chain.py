@@ -71,7 +71,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="chain",
     title="A chain of 1,000 maps, one record",
-    about="Per operator: what it costs to schedule it, hand it a batch of one, and count that.",
+    about="Per operator: the cost of scheduling it, passing it a batch of one, and counting that.",
     quantity=Quantity("us per operator", 1e6),
     cases=cases,
     baselines=(CALLS,),

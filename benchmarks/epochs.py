@@ -191,7 +191,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="epochs",
     title="Epochs of columns: input, exchange, map, filter, count",
-    about="Records of all workers together; each sends as many per epoch, and waits for its end.",
+    about="Records of all workers together; each sends its share of an epoch, and awaits its end.",
     quantity=Quantity("M records/s", 1e-6, is_rate=True),
     cases=cases,
     baselines=(NUMPY,),

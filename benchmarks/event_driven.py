@@ -52,7 +52,7 @@ def free_bytes(meminfo: Path) -> int | None:
 
 BENCHMARK = Benchmark(
     name="event_driven",
-    title="1,000 dataflows of 1,000 operators, of which one moves in a round",
+    title="1,000 dataflows of 1,000 operators, one of them active in a round",
     about="Per round: a record through all operators of one of the dataflows, each in turn. To "
     "build a million operators takes minutes, so it runs only when it is named.",
     quantity=Quantity("us per round", 1e6),

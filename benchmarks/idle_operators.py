@@ -57,7 +57,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="idle_operators",
     title="1 to 100,000 idle operators beside one that moves",
-    about="Per round of the one that moves. The others can hear of nothing, so are not visited.",
+    about="Per round of the active one. The others receive nothing, so they are not scheduled.",
     quantity=Quantity("us per round", 1e6),
     cases=cases,
     axis="idle",

@@ -164,7 +164,7 @@ def _totals(answers: list[tuple[int, int]]) -> list[int]:
 
 BENCHMARK = Benchmark(
     name="integers",
-    title="Ten million integers of a million kinds, counted",
+    title="Counting ten million integers, a million distinct",
     about="From NumPy columns in memory to a count for each, on the worker of the integer. Rows "
     "are a tenth of them.",
     quantity=Quantity("s for 10 M integers"),

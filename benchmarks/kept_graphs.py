@@ -62,7 +62,7 @@ def cases(size: Size) -> list[Case]:
 
 BENCHMARK = Benchmark(
     name="kept_graphs",
-    title="Graphs that change: components and breadth-first search, kept up to date",
+    title="Changing graphs: incremental components and breadth-first search",
     about="From inserting some edges and deleting as many to knowing what that changes; the "
     "median of the rounds of a sample.",
     quantity=Quantity("us per round", 1e6),

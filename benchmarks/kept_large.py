@@ -147,7 +147,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="kept_large",
     title="Large tables that change, and small epochs",
-    about="From giving a round's changes to knowing what they change in the result.",
+    about="From the input changes of a round to the changes of the result.",
     quantity=Quantity("us per round", 1e6),
     cases=cases,
     baselines=(f"{RUST} differential",),

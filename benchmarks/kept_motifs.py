@@ -164,7 +164,7 @@ def cases(size: Size) -> list[Case]:
 
 BENCHMARK = Benchmark(
     name="kept_motifs",
-    title="Triangles of graphs that change, and components of messages, kept up to date",
+    title="Changing graphs: incremental triangles, and components of messages",
     about="From giving an epoch's edges to knowing what they change. Of the graphs that grow a "
     "sample is an epoch.",
     quantity=Quantity("us per epoch", 1e6),

@@ -107,8 +107,8 @@ def _at(moves: str) -> dict[str, int | str]:
 
 BENCHMARK = Benchmark(
     name="many_dataflows",
-    title="1 to 1,000 dataflows, of which one moves in a round",
-    about="Per round: input, a map in a region, probe of the one that moves.",
+    title="1 to 1,000 dataflows, one of them active in a round",
+    about="Per round: input, a map in a region, probe of the active one.",
     quantity=Quantity("us per round", 1e6),
     cases=cases,
     axis="dataflows",

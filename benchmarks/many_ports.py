@@ -95,7 +95,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="many_ports",
     title="An operator and a region of 100 to 10,000 ports",
-    about="From an empty worker: built, one record sent through each port, complete.",
+    about="From an empty worker: build, send one record through each port, complete.",
     quantity=Quantity("ms", 1e3),
     cases=cases,
     axis="ports",

@@ -97,7 +97,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="outstanding_times",
     title="1 to 10,000 outstanding times",
-    about="Per round, in which one time more is held and the oldest is let go.",
+    about="Per round, in which one more time is held and the oldest is dropped.",
     quantity=Quantity("us per round", 1e6),
     cases=cases,
     axis="times",

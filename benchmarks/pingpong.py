@@ -43,7 +43,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="pingpong",
     title="Ping-pong: one record round a loop",
-    about="Per hop, each to the other worker: concatenate, exchange, map, branch and feedback.",
+    about="Per hop, from one worker to the other: concatenate, exchange, map, branch and feedback.",
     quantity=Quantity("us per hop", 1e6),
     cases=cases,
     baselines=(plain.ASYNCIO, plain.PIPE),

@@ -113,7 +113,7 @@ def input_bytes(size: Size, at: At) -> int:
 BENCHMARK = Benchmark(
     name="real_graphs",
     title="Triangles of real graphs, undirected and directed",
-    about="Graphs of 35,000 to 100,000 edges: what is paid before the kernels count.",
+    about="Graphs of 35,000 to 100,000 edges: the overhead before the kernels start.",
     quantity=Quantity("ms", 1e3),
     cases=cases,
     baselines=(NUMBA,),

@@ -82,7 +82,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="simulated_workers",
     title="1 to 64 simulated workers at a barrier",
-    about="Per round and worker, all in one thread. Every worker hears from every other.",
+    about="Per round and worker, all in one thread. All workers exchange progress with all others.",
     quantity=Quantity("us per round and worker", 1e6),
     cases=cases,
     axis="peers",

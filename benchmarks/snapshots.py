@@ -185,7 +185,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="snapshots",
     title="Snapshots of ten million counts",
-    about="Keyed state in columns, 16 bytes for each key, to a folder of this machine and back.",
+    about="Keyed state in columns, 16 bytes per key, to a local folder and back.",
     quantity=Quantity("ms", 1e3),
     cases=cases,
     baselines=(ARROW,),

@@ -88,7 +88,7 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="startup",
     title="Starting a program",
-    about="A whole process, from its start to its end, with caches filled by one before it.",
+    about="A whole process, from start to end, with warm caches.",
     quantity=Quantity("ms", 1e3),
     cases=cases,
     baselines=(BARE,),

@@ -234,7 +234,7 @@ def _totals(answers: list[tuple[int, int]]) -> list[int]:
 
 BENCHMARK = Benchmark(
     name="words",
-    title="Ten million words of 97,000 kinds, counted",
+    title="Word count: ten million words, 97,000 distinct",
     about="From Arrow batches in memory to a count for each word, on the worker of the word. Rows "
     "are strings, a tenth of them.",
     quantity=Quantity("s for 10 M words"),

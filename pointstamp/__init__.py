@@ -1,7 +1,7 @@
 """Timely dataflow for Python, with its data pipeline on Apache Spark.
 
-The names below are the public ones. Each is imported when it is first used, so
-that `import pointstamp` costs next to nothing.
+The names below are the public API. Each is imported when it is first used, so
+`import pointstamp` costs next to nothing.
 """
 
 from __future__ import annotations

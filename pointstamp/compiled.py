@@ -180,7 +180,7 @@ def digest(package: Path = _PACKAGE, suffix: str = EXTENSION_SUFFIXES[0]) -> str
 
 
 def build_info() -> str:
-    """Whether the core runs "compiled" or "interpreted", and in that case why.
+    """Whether the core runs "compiled" or "interpreted", and if interpreted, why.
 
     >>> build_info().split()[0].rstrip(":") in ("compiled", "interpreted")
     True

@@ -1,67 +1,67 @@
 """Every exception that Pointstamp raises, in one tree.
 
     PointstampError
-    |-- UsageError                  the program asks for something that cannot be
-    |   |-- BuildError              the dataflow is wrong, found before it runs
+    |-- UsageError                  the program asks for something impossible
+    |   |-- BuildError              a dataflow is built incorrectly; raised before it runs
     |   |   |-- CycleError          a loop that does not advance time (path named)
-    |   |   |-- FeedbackError       a feedback never connected, or connected twice
+    |   |   |-- FeedbackError       a feedback edge never connected, or connected twice
     |   |   `-- StructureError      workers built different dataflows
-    |   |-- TimestampError          a time that is not of the scope's timestamp type
-    |   |-- CapabilityError         a send, delay or retain that no capability allows
+    |   |-- TimestampError          a value that is not a valid time of the scope
+    |   |-- CapabilityError         a send, delay or retain without a valid capability
     |   |-- InputError              an input advanced backwards, or used when closed
-    |   |-- DroppedError            something of a dataflow that was dropped is used
-    |   |-- DataError               records or batches that do not fit
-    |   |   |-- ContainerError      a value of a type no container kind is registered for
+    |   |-- DroppedError            an input or capability of a dropped dataflow is used
+    |   |-- DataError               records or batches that are invalid where they are used
+    |   |   |-- ContainerError      a value of a type without a registered container kind
     |   |   |-- SchemaError         a batch whose schema differs from its stream's
-    |   |   |-- ColumnError         a column that is not there (says which are)
-    |   |   |-- KeyHashError        a key for which no stable hash exists
+    |   |   |-- ColumnError         a column that does not exist (lists those that do)
+    |   |   |-- KeyHashError        a key without a stable hash
     |   |   |-- SerializationError  a record that cannot be pickled
     |   |   |-- RouteError          a route to a stream or worker that does not exist
-    |   |   |-- FileFormatError     a file that does not hold what it should
-    |   |   |   `-- TruncatedError  a capture that ends before its stream did
+    |   |   |-- FileFormatError     a file with invalid content
+    |   |   |   `-- TruncatedError  a truncated captured stream
     |   |   |-- EventError          captured events that contradict each other
-    |   |   `-- GraphError          tables that are no graph (an id that repeats, or is nowhere)
-    |   |-- PatternError            a motif pattern that cannot be understood
-    |   `-- AsOfError               a trace read as of a time that it is not exact at
-    |-- CommunicationError          workers cannot talk to each other
-    |   |-- AuthenticationError     a peer that does not know the secret
+    |   |   `-- GraphError          tables that make no graph (duplicate or unknown ids)
+    |   |-- PatternError            a motif pattern that cannot be parsed
+    |   `-- AsOfError               a trace read at a compacted or incomplete time
+    |-- CommunicationError          workers cannot communicate
+    |   |-- AuthenticationError     a peer that does not know the secret of this run
     |   |-- VersionError            a peer that speaks another version
-    |   |-- RendezvousError         peers that did not turn up in time
-    |   |-- PeerLostError           a peer that went away without saying goodbye
-    |   `-- PeerFailedError         a peer that failed, and said so
+    |   |-- RendezvousError         peers that did not connect in time
+    |   |-- PeerLostError           a peer whose connection ended unexpectedly
+    |   `-- PeerFailedError         a peer that failed, and reported it
     |-- OperatorError               user code raised inside an operator (name, time)
-    |   `-- CommandError            an external command failed (command, status, its last words)
+    |   `-- CommandError            an external command failed (command, status, end of stderr)
     |-- CarriedError                stands for an error that could not be pickled
-    |-- WorkerError                 what `execute` raises: first cause, by worker
+    |-- WorkerError                 raised by `execute`: the first cause, by worker
     |-- JobCancelledError           the Spark job of a run was cancelled
-    |-- StalledError                a simulated computation that would never end
-    |-- CheckpointError             what is to outlast a run cannot be kept, or read again
-    |   |-- CorruptCheckpointError  stored bytes are not what was written
-    |   |-- TruncatedCheckpointError  a stored file is shorter than it was, or gone
-    |   |-- CheckpointVersionError  a checkpoint of a version that is not known
-    |   |-- CheckpointStructureError  a checkpoint of another program
-    |   |-- CheckpointInUseError    another program commits to it
-    |   `-- UndeclaredStateError    an operator keeps what it does not declare
-    |-- SpillError                  what does not fit into memory cannot be kept on disk
+    |-- StalledError                a simulated run that would never end
+    |-- CheckpointError             a checkpoint cannot be written or read
+    |   |-- CorruptCheckpointError  stored data is corrupt
+    |   |-- TruncatedCheckpointError  a stored file is truncated or missing
+    |   |-- CheckpointVersionError  a checkpoint of an unknown format version
+    |   |-- CheckpointStructureError  a checkpoint that does not match the program
+    |   |-- CheckpointInUseError    another program is using it
+    |   `-- UndeclaredStateError    an operator may have undeclared state
+    |-- SpillError                  batches beyond the memory limit cannot be spilled
     |-- SourceError                 a source cannot be read (source, partition, position)
-    |   |-- PartitionLostError      a partition that was read in part is not there any more
-    |   |-- PositionError           a position that does not fit its partition
+    |   |-- PartitionLostError      a partly read partition does not exist any more
+    |   |-- PositionError           a position that its partition does not have
     |   `-- SparkInputError         an input of a job that Spark failed to compute
-    |-- SinkError                   a sink cannot take what it is given, or commit it
-    |-- ServiceError                a service cannot do what it is asked
-    |   |-- StoppedError            it was stopped, or aborted
-    |   |-- StagingError            more is sent than may wait, and is not taken
-    |   `-- EpochError              an epoch that is not complete in time, or discarded
-    |-- SparkSetupError             Spark or Java is absent or too small
-    |-- MissingExtraError           a package of an extra that is not installed (says which)
-    `-- InternalError               a bug of ours; please report it
+    |-- SinkError                   a sink rejects records, or cannot commit
+    |-- ServiceError                a service cannot execute a request
+    |   |-- StoppedError            a request to a service that was stopped or aborted
+    |   |-- StagingError            more is staged than is allowed
+    |   `-- EpochError              an epoch that is not complete in time, or was discarded
+    |-- SparkSetupError             Spark or Java is missing, or has too few resources
+    |-- MissingExtraError           a package of an optional extra is not installed
+    `-- InternalError               a bug in Pointstamp; please report it
 
     UserWarning
-    |-- CheckpointWarning           a damaged snapshot is passed over for an older one
-    `-- LoopWarning                 a loop that runs far beyond what was expected of it
+    |-- CheckpointWarning           a snapshot is damaged, and an older one is used
+    `-- LoopWarning                 a loop runs far beyond its expected rounds
 
-`UsageError` is for the author of the program, `CommunicationError`, `ServiceError` and
-`SparkSetupError` are for those that run it, `InternalError` is for us.
+`UsageError` is for the author of a program; `CommunicationError`, `ServiceError` and
+`SparkSetupError` are for its operators; `InternalError` is for the developers of Pointstamp.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ class PointstampError(Exception):
 
 
 class UsageError(PointstampError):
-    """The program asks for something that cannot be."""
+    """The program asks for something that is not possible."""
 
 
 class BuildError(UsageError):
-    """A dataflow is put together wrongly; found before it runs."""
+    """A dataflow is built incorrectly; raised before it runs."""
 
 
 class CycleError(BuildError):
@@ -84,7 +84,7 @@ class CycleError(BuildError):
 
 
 class FeedbackError(BuildError):
-    """A feedback was never connected, or connected twice."""
+    """A feedback edge was never connected, or connected twice."""
 
 
 class StructureError(BuildError):
@@ -92,11 +92,11 @@ class StructureError(BuildError):
 
 
 class TimestampError(UsageError):
-    """A value is not a time of the scope's timestamp type."""
+    """A value is not a valid time of the scope's timestamp type."""
 
 
 class CapabilityError(UsageError):
-    """A send, delay or retain that no live capability allows."""
+    """A send, delay or retain without a valid capability."""
 
 
 class InputError(UsageError):
@@ -104,11 +104,11 @@ class InputError(UsageError):
 
 
 class DroppedError(UsageError):
-    """An input or a capability of a dataflow that was dropped is used."""
+    """An input or a capability of a dropped dataflow is used."""
 
 
 class DataError(UsageError):
-    """Records or batches that do not fit where they were put."""
+    """Records or batches that are invalid where they are used."""
 
 
 class ContainerError(DataError):
@@ -120,27 +120,27 @@ class SchemaError(DataError):
 
 
 class ColumnError(DataError):
-    """A column that is not there; the message lists those that are."""
+    """A column that does not exist; the message lists the existing ones."""
 
 
 class KeyHashError(DataError):
-    """A key for which no hash exists that is stable between machines."""
+    """A key without a hash that is stable across processes and machines."""
 
 
 class SerializationError(DataError):
-    """A record that cannot be turned into bytes; says which one."""
+    """A record that cannot be serialized; the message names it."""
 
 
 class RouteError(DataError):
-    """A route to a stream or a worker that does not exist; says which do."""
+    """A route to a stream or worker that does not exist; the message lists those that do."""
 
 
 class FileFormatError(DataError):
-    """A file that does not hold what it should; says where."""
+    """A file with invalid content; the message says where."""
 
 
 class TruncatedError(FileFormatError):
-    """A captured stream that was cut off before its end; says which file, and where."""
+    """A captured stream that is truncated; the message has the file and the position."""
 
 
 class EventError(DataError):
@@ -148,23 +148,23 @@ class EventError(DataError):
 
 
 class GraphError(DataError):
-    """Tables of vertices and edges that do not make a graph; says which ids are wrong."""
+    """Tables of vertices and edges that do not make a graph; the message has the wrong ids."""
 
 
 class PatternError(UsageError):
-    """A motif pattern that cannot be understood; points at the character."""
+    """A motif pattern that cannot be parsed; the message points at the character."""
 
 
 class AsOfError(UsageError):
-    """A trace is read as of a time that is compacted already, or not complete yet."""
+    """A trace is read at a time that is already compacted, or not complete yet."""
 
 
 class CommunicationError(PointstampError):
-    """Workers cannot talk to each other."""
+    """Workers cannot communicate."""
 
 
 class AuthenticationError(CommunicationError):
-    """A peer does not know the secret of this computation."""
+    """A peer failed to authenticate: it does not know the secret of this run."""
 
 
 class VersionError(CommunicationError):
@@ -172,11 +172,11 @@ class VersionError(CommunicationError):
 
 
 class RendezvousError(CommunicationError):
-    """Peers did not turn up in time; says which are missing."""
+    """Peers did not connect in time; the message lists the missing ones."""
 
 
 class PeerLostError(CommunicationError):
-    """A peer's connection ended without a goodbye."""
+    """A peer's connection ended unexpectedly."""
 
     def __init__(self, message: str, peer: int | None = None) -> None:
         super().__init__(message, peer)
@@ -187,7 +187,7 @@ class PeerLostError(CommunicationError):
 
 
 class PeerFailedError(CommunicationError):
-    """A peer failed and said so before it closed its connection."""
+    """A peer failed, and reported that before it closed its connection."""
 
     def __init__(self, message: str, peer: int | None = None) -> None:
         super().__init__(message, peer)
@@ -214,7 +214,7 @@ class CarriedError(PointstampError):
 
 
 class CommandError(OperatorError):
-    """An external command failed, or did not answer as it should.
+    """An external command failed, or its output is invalid.
 
     Attributes
     ----------
@@ -283,51 +283,51 @@ class JobCancelledError(PointstampError):
 
 
 class StalledError(PointstampError):
-    """A simulated computation would never end; says which worker waits where, and for what."""
+    """A simulated run would never end; the message says which worker waits where, and for what."""
 
 
 class CheckpointError(PointstampError):
-    """What is to outlast a run cannot be kept, or cannot be read again; says what, and where."""
+    """A checkpoint cannot be written or read; the message says what, and where."""
 
 
 class CorruptCheckpointError(CheckpointError):
-    """Stored bytes are not those that were written."""
+    """Stored data is corrupt: the bytes are not those that were written."""
 
 
 class TruncatedCheckpointError(CheckpointError):
-    """A stored file is shorter than what was written, or gone."""
+    """A stored file is truncated or missing."""
 
 
 class CheckpointVersionError(CheckpointError):
-    """A checkpoint is of a version that this Pointstamp does not know."""
+    """A checkpoint has a format version that this release does not know."""
 
 
 class CheckpointStructureError(CheckpointError):
-    """A checkpoint is of another program: operators with state are missing, or are new."""
+    """A checkpoint does not match the program: stateful operators are missing, or new."""
 
 
 class CheckpointInUseError(CheckpointError):
-    """Another program commits to a checkpoint; only one may at a time."""
+    """Another program is using the checkpoint; only one may at a time."""
 
 
 class UndeclaredStateError(CheckpointError):
-    """An operator of a durable dataflow may keep what it has not declared; it would be lost."""
+    """An operator of a durable dataflow may have undeclared state, which would be lost."""
 
 
 class SpillError(PointstampError):
-    """What does not fit into `memory_limit=` cannot be kept on disk; says what to do."""
+    """Batches beyond `memory_limit=` cannot be spilled to disk; the message says what to do."""
 
 
 class SourceError(PointstampError):
-    """A source cannot be read; says which partition, and after which position."""
+    """A source cannot be read; the message has the partition and the position."""
 
 
 class PartitionLostError(SourceError):
-    """A partition of which a part was read is not among those of the source any more."""
+    """A partition that was partly read does not exist in the source any more."""
 
 
 class PositionError(SourceError):
-    """A position that its partition does not have, as of a file that was cut short."""
+    """A position that its partition does not have, such as beyond the end of a truncated file."""
 
 
 class SparkInputError(SourceError):
@@ -335,43 +335,43 @@ class SparkInputError(SourceError):
 
 
 class SinkError(PointstampError):
-    """A sink cannot take what it is given, or commit what was prepared."""
+    """A sink rejects records, or cannot commit."""
 
 
 class ServiceError(PointstampError):
-    """A service cannot do what it is asked; says which, and why."""
+    """A service cannot execute a request; the message says why."""
 
 
 class StoppedError(ServiceError):
-    """A service that was stopped, or aborted, is asked for something."""
+    """A request to a service that was stopped or aborted."""
 
 
 class StagingError(ServiceError):
-    """More is sent to a service than `max_staged_bytes=` allows, and waiting is of no use."""
+    """More is sent to a service than `max_staged_bytes=` allows, and waiting does not help."""
 
 
 class EpochError(ServiceError):
-    """An epoch that is not complete in time, or whose output is discarded."""
+    """An epoch that is not complete in time, or whose output was discarded."""
 
 
 class SparkSetupError(PointstampError):
-    """Spark or Java is absent, or too small for what was asked."""
+    """Spark or Java is missing, or has too few resources for the request."""
 
 
 class MissingExtraError(PointstampError):
-    """A package that an extra brings, `pip install 'pointstamp[cli]'`, is not installed."""
+    """A package of an optional extra, as `pip install 'pointstamp[cli]'`, is not installed."""
 
 
 class InternalError(PointstampError):
-    """A bug of ours: please report it with the state in the message."""
+    """A bug in Pointstamp: please report it with the state in the message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"{message} (this is a bug in pointstamp: please report it)")
 
 
 class CheckpointWarning(UserWarning):
-    """A snapshot is damaged, and an older one is taken in its place."""
+    """A snapshot is damaged, and an older one is used instead."""
 
 
 class LoopWarning(UserWarning):
-    """A loop runs far beyond the rounds that it was to expect; it goes on."""
+    """A loop runs far beyond its expected number of rounds; it continues."""

@@ -26,48 +26,49 @@ Measured = tuple[Benchmark, Results]
 HOW = """\
 # Benchmarks
 
-What is measured, with what it is compared with, and where we lose. Every figure on this page
-comes from the files in [`benchmarks/results/`](../benchmarks/results), which one command writes:
+All benchmarks, the engines that they are compared with, and the cases where Pointstamp is slower.
+Every figure on this page comes from the files in [`benchmarks/results/`](../benchmarks/results):
 
 ```console
-$ make bench                      # an hour on two cores: all but what is measured only by name
-$ make bench-spark                # what takes long on Spark: services, and large graphs
-$ python -m benchmarks --list         # which benchmarks there are
-$ python -m benchmarks triangles      # one of them
+$ make bench                      # an hour on two cores: all but those that run only by name
+$ make bench-spark                # the long benchmarks on Spark: services, and large graphs
+$ python -m benchmarks --list         # list the benchmarks
+$ python -m benchmarks triangles      # run one of them
 $ python -m benchmarks chain --profile        # where the time goes
-$ python -m benchmarks --page     # this page and its plots again, from the results
+$ python -m benchmarks --page     # rewrite this page and its plots from the results
 ```
 
 [Where the time goes](profiles.md) has profiles of the rows that are furthest from their targets.
 
-How it is done:
+Method:
 
 - Every case, ours and each baseline, runs in a process of its own, one after the other, on the
-  same machine in the same run. Its input is made before, by another process. Cases of services
-  that need Spark share a session, and so a process, in which peaks are of all so far.
-- The first sample is thrown away: it imports, compiles and warms caches. Then there are five.
-  Others' programs that take more than 3 s are measured three times. What takes more than 20 s is
-  measured once, the first time.
-- Given are the median and, as the spread, the least and the greatest sample. "x baseline" is time
-  over the time of the baseline that is named, of the same run: below 1 is faster than it. Where
-  samples are many epochs or batches, p99 is what at most one in a hundred of them is beyond.
-- Answers are compared: a run in which two contenders disagree fails.
-- *Of two runs* are samples of runs that are an hour or more apart (`--pool`). Figures of these, and
-  of collections, are here if the median of one run is within the spread of the other. Those for
-  which it is not are left out, also of peers.
-- Peak memory is the greatest resident memory of any one process of the case (for us: per worker),
+  same machine in the same run. Another process prepares its input beforehand. Cases of services
+  that need Spark share a session, and so a process; their memory peaks are cumulative.
+- The first sample is discarded: it imports, compiles and warms caches. Five samples follow.
+  Programs of other engines that take more than 3 s are measured three times. What takes more than
+  20 s is measured once, the first time.
+- Tables have the median and, as the spread, the least and the greatest sample. "x baseline" is the
+  ratio to the time of the named baseline in the same run: below 1 is faster. Where
+  samples are many epochs or batches, p99 is their 99th percentile.
+- Results are compared: a run in which two contenders disagree fails.
+- *Of two runs* means that samples come from runs at least an hour apart (`--pool`). Figures of
+  these, and of collections, are listed if the median of each run is within the spread of the other;
+  others are left out, also of other engines.
+- Peak memory is the greatest resident memory of any process of the case (for us: per worker),
   interpreter and libraries included. A worker with our kernels loaded takes about 85 MiB before
-  it has any data, so that only large graphs say what a graph takes.
-- *Floors* do less than we do, and nothing can be below them: a byte that goes to another process
+  it has any data, so only large graphs show the memory of a graph.
+- *Floors* do less than we do, and are lower bounds: sending a byte to another process
   and back, or a loop in plain Python.
-- Each table names its machine; rows of two machines are never compared. Programs in Rust
-  (timely dataflow's own examples, and others on timely) are run with ours where their sources
-  are, in `../shared/peers` beside the checkout or where `POINTSTAMP_PEERS` says; they are no part
-  of this project, and are built by the first run, which takes minutes more. They and what of ours
-  does the same take turns, three times, on one worker and on two: ours are processes, theirs
-  processes and, as rows of their own, threads. Rates are of all workers together. What Rust prints
-  of the answer is compared with ours, on two workers where both send a record to the same one.
-- *Rows* are Python objects, one for each record; all else is columns.
+- Each table names its machine; rows of different machines are never compared. Programs in Rust
+  (timely dataflow's own examples, and others on timely) run with ours if their sources
+  are in `../shared/peers` beside the checkout, or in `POINTSTAMP_PEERS`; they are not part
+  of this project, and are built by the first run, which takes minutes more. They and the
+  corresponding cases of ours take turns, three times, on one worker and on two: ours as
+  processes, theirs as processes and, in rows of their own, as threads. Rates are of all workers
+  together. The output of Rust programs is compared with ours, on two workers if both route
+  records alike.
+- *Rows* are Python objects, one per record; everything else is columns.
 """
 
 

@@ -1,12 +1,11 @@
-"""What outlasts a run: staged inputs, and the keyed state of operators, in a folder.
+"""Checkpoints: a log of inputs, and snapshots of the keyed state of operators, in a folder.
 
 A `Checkpoint` is that folder: a log of the inputs that were staged and committed, and
 snapshots of state at completed epochs. It may be on this machine or in an object store.
-Tables of keyed state (`keyed_state.py`) are what operators declare; a `Durable` joins a dataflow
+Operators declare tables of keyed state (`keyed_state.py`); a `Durable` connects a dataflow
 with a checkpoint. Nothing here knows workers, or when an epoch is complete.
 
-Arrow is imported with the first name that needs it, so that a dataflow that keeps nothing
-does without.
+Arrow is imported with the first name that needs it, so dataflows without state do without it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from pointstamp.errors import CheckpointError, UsageError
 
 
 class Checkpoint:
-    """A folder with a log of inputs and snapshots of state; it may be sent to other processes.
+    """A checkpoint folder: a log of inputs, and snapshots of state. It can be pickled.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ are dead from the beginning."""
 
 @dataclass(frozen=True)
 class BinDelta:
-    """What is new in one bin.
+    """The changes of one bin since its last delta.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Durable:
-    """Has a dataflow's state kept in snapshots, and begins with the one that is given.
+    """Makes a dataflow durable: its state is in snapshots, and restored from a given one.
 
     The same on all workers; it may be sent to other processes.
 

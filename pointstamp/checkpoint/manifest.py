@@ -41,7 +41,7 @@ class StoredTable:
 
 @dataclass(frozen=True)
 class SnapshotPart:
-    """What one worker has of a snapshot; small, and to be sent to the leader, which commits it.
+    """One worker's part of a snapshot; small, to be sent to the leader, which commits it.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class SnapshotPart:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A whole snapshot.
+    """A committed snapshot: the parts of all workers.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Staged:
-    """What one attempt has staged; small, and sent to the one that commits.
+    """A handle of what one attempt has staged; small, to be sent to the committer.
 
     Attributes
     ----------

@@ -109,7 +109,7 @@ def motifs(
 
 @question
 def triangles() -> "Search":
-    """Find the triangles, each once, whatever the directions of edges."""
+    """Find all triangles, ignoring the directions of edges, each once."""
     from pointstamp.cli.search import clique_search
 
     return clique_search(3, "triangles")
@@ -117,9 +117,9 @@ def triangles() -> "Search":
 
 @question
 def cliques(
-    k: Annotated[int, Argument(metavar="K", help="How many vertices: 2 to 26.")],
+    k: Annotated[int, Argument(metavar="K", help="Number of vertices: 2 to 26.")],
 ) -> "Search":
-    """Find all sets of K vertices that are all neighbours."""
+    """Find all cliques of K vertices."""
     from pointstamp.cli.search import clique_search
 
     return clique_search(k)
@@ -135,7 +135,7 @@ command(watch)
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[bool, Option("--version", "-V", help="Say which this is.")] = False,
+    version: Annotated[bool, Option("--version", "-V", help="Show the version.")] = False,
 ) -> None:
     if version:
         print_version()

@@ -29,18 +29,21 @@ PLAIN_WIDTH = 200
 
 
 def run(
-    program: Annotated[str, Argument(metavar="FILE.py:FUNCTION", help="What to call.")],
+    program: Annotated[str, Argument(metavar="FILE.py:FUNCTION", help="The function to call.")],
     args: Annotated[
-        list[str] | None, Argument(metavar="-- ARG...", help="What to call it with, as text.")
+        list[str] | None,
+        Argument(metavar="-- ARG...", help="Arguments of the function, as strings."),
     ] = None,
-    workers: Annotated[int, Option(metavar="N", min=1, help="How many.")] = 1,
-    threads: Annotated[bool, Option("--threads", help="As threads of this process.")] = False,
+    workers: Annotated[int, Option(metavar="N", min=1, help="Number of workers.")] = 1,
+    threads: Annotated[
+        bool, Option("--threads", help="Run workers as threads of this process.")
+    ] = False,
     checkpoint: Annotated[
         str | None,
         Option(
             metavar="FOLDER",
-            help="FUNCTION(scope, *ARGS) builds a dataflow with sources, which goes on where it "
-            "was ended.",
+            help="Build a dataflow with sources by FUNCTION(scope, *ARGS), and resume where it "
+            "was stopped.",
         ),
     ] = None,
     epoch_s: Annotated[
@@ -49,70 +52,75 @@ def run(
             "--epoch-s",
             metavar="SECONDS",
             min=0,
-            help="How long an epoch of such a dataflow is.",
+            help="Length of an epoch of such a dataflow.",
             show_default="1",
         ),
     ] = None,
     process: Annotated[
-        int | None, Option(metavar="I", help="Be worker I, from 0, of those that --hosts lists.")
+        int | None, Option(metavar="I", help="Run worker I, from 0, of those in --hosts.")
     ] = None,
     hosts: Annotated[
         Path | None,
-        Option(metavar="FILE", help="HOST:PORT of each worker, a line each; the same everywhere."),
+        Option(metavar="FILE", help="HOST:PORT of each worker, one per line; the same everywhere."),
     ] = None,
     secret: Annotated[
-        Path | None, Option(metavar="FILE", help="A secret that these workers share.")
+        Path | None, Option(metavar="FILE", help="A file with the secret that the workers share.")
     ] = None,
     tls: Annotated[
         Path | None,
         Option(
-            metavar="FOLDER", help="Encrypt between them: it has chain.pem, key.pem and roots.pem."
+            metavar="FOLDER", help="Use mutual TLS, with chain.pem, key.pem and roots.pem in it."
         ),
     ] = None,
     accumulate: Annotated[
-        bool, Option("--accumulate", help="Add up the progress of the workers of each machine.")
+        bool, Option("--accumulate", help="Accumulate progress updates per machine.")
     ] = False,
     connections: Annotated[
         Literal["worker", "machine"],
-        Option(help="With --hosts: each two workers, or each two hosts, have a connection."),
+        Option(help="With --hosts: one connection per pair of workers, or hosts."),
     ] = "worker",
     memory_limit: Annotated[
         str | None,
-        Option(metavar="SIZE", help="Per worker, such as 2GB: what waits beyond it goes to disk."),
+        Option(
+            metavar="SIZE", help="Per worker, such as 2GB: spill queued batches beyond it to disk."
+        ),
     ] = None,
     spill_directory: Annotated[
-        str | None, Option(metavar="FOLDER", help="Where it goes; the system's otherwise.")
+        str | None,
+        Option(metavar="FOLDER", help="Where to spill; by default the temporary folder."),
     ] = None,
     log: LogTo = None,
     metrics: Annotated[
         str | None,
-        Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus there; 0: a free port."),
+        Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus; 0: a free port."),
     ] = None,
     telemetry: Annotated[
         bool,
-        Option("--telemetry", help="Give traces and metrics to OpenTelemetry's global providers."),
+        Option("--telemetry", help="Report traces and metrics to OpenTelemetry."),
     ] = False,
     reload: Annotated[
-        bool, Option("--reload", help="Run again whenever Python in the program's folder changes.")
+        bool, Option("--reload", help="Rerun when Python files in the program's folder change.")
     ] = False,
     dashboard: Annotated[
-        bool, Option("--dashboard", help="Serve a live page; where is said on standard error.")
+        bool, Option("--dashboard", help="Serve a live page; prints its address.")
     ] = False,
     progress_bar: Annotated[
-        bool, Option("--progress-bar", help="Show how far it is, on standard error.")
+        bool, Option("--progress-bar", help="Show progress on standard error.")
     ] = False,
     log_level: Annotated[
         Literal["debug", "info", "warning"] | None,
         Option(
-            help="What is logged to standard error: debug has every epoch.", show_default="warning"
+            help="Log level for standard error; debug logs every epoch.", show_default="warning"
         ),
     ] = None,
     log_format: Annotated[
         Literal["text", "json"] | None,
-        Option(help="How; without --log-level what is of level info.", show_default="text"),
+        Option(
+            help="Log format; sets --log-level to info if that is not given.", show_default="text"
+        ),
     ] = None,
 ) -> None:
-    """Run a program of your own: FUNCTION(worker, *ARGS) on each worker."""
+    """Run FUNCTION(worker, *ARGS) of a program on each worker."""
     if reload:
         if not (process is None and hosts is None and secret is None and tls is None):
             raise UsageError(
@@ -244,30 +252,37 @@ def _endpoint(metrics: str | None) -> Any:
 
 def log(
     file: Annotated[
-        str, Argument(metavar="FILE", help="The folder that was given as log=ps.Log(...).")
+        str, Argument(metavar="FILE", help="The folder of a log, as given to log=ps.Log(...).")
     ],
     epoch: Annotated[
-        str | None, Option(metavar="TIME", help="Whose critical path.", show_default="the slowest")
+        str | None,
+        Option(
+            metavar="TIME",
+            help="The epoch whose critical path to show.",
+            show_default="the slowest",
+        ),
     ] = None,
-    top: Annotated[int, Option(metavar="N", min=1, help="How many operators and channels.")] = 20,
+    top: Annotated[
+        int, Option(metavar="N", min=1, help="Number of operators and channels to show.")
+    ] = 20,
     slots: Annotated[
-        int, Option(metavar="N", min=1, max=100_000, help="Into how many slots time is cut.")
+        int, Option(metavar="N", min=1, max=100_000, help="Number of time slots in the timeline.")
     ] = 72,
     trace: Annotated[
         Path | None,
-        Option(metavar="FILE.json", help="Instead write a trace, for ui.perfetto.dev."),
+        Option(metavar="FILE.json", help="Write a trace for ui.perfetto.dev instead."),
     ] = None,
     flame: Annotated[
         Path | None,
-        Option(metavar="FILE.svg", help="Instead draw a flame graph: the time of each operator."),
+        Option(metavar="FILE.svg", help="Write a flame graph of operators' times instead."),
     ] = None,
     follow: Annotated[
         bool,
-        Option("--follow", help="While it is written: a line for what is new; then all of it."),
+        Option("--follow", help="Follow a running log; print the summary at its end."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Sum up the log of a run: a timeline, time per operator, records per channel, a path."""
+    """Summarize a log: timeline, times of operators, records of channels, critical path."""
     from pointstamp.cli.display import console_for, table
     from pointstamp.observability.reading import read
     from pointstamp.observability.report import as_values, report
@@ -329,7 +344,7 @@ def explain(
         float, Option(metavar="SECONDS", min=0.1, help="How long to wait for answers.")
     ] = 5.0,
 ) -> None:
-    """Ask the workers of a running program what they wait for; needs Linux.
+    """Show what a running program waits for, and what holds it back; needs Linux.
 
     Exit status: 0 if every process with workers answered, 1 if one did not, 2 if there is none.
     """

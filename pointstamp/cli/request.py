@@ -26,9 +26,7 @@ def _log_in(folder: str) -> Any:
 
 LogTo = Annotated[
     Any,
-    Option(
-        "--log", metavar="FOLDER", parser=_log_in, help="Have the workers write down what they do."
-    ),
+    Option("--log", metavar="FOLDER", parser=_log_in, help="Write event logs of the workers."),
 ]
 """What `execute` takes as `log`: a `Log`, or None."""
 Json = Annotated[bool, Option("--json", help="Print one JSON object instead.")]
@@ -43,11 +41,11 @@ class Request:
     command: str
     edges: Annotated[str, Argument(metavar="EDGES")]
     workers: Annotated[
-        int, Option(metavar="N", min=1, help="How many.", show_default="one per processor")
+        int, Option(metavar="N", min=1, help="Number of workers.", show_default="one per processor")
     ] = n_processors()
     on: Annotated[
         Literal["local", "spark"],
-        Option(help="Processes of this machine, or tasks of a Spark job."),
+        Option(help="Processes on this machine, or tasks of a Spark job."),
     ] = "local"
     master: Annotated[
         str | None, Option(metavar="URL", help="Spark's master, as local[4] or spark://host:7077.")
@@ -57,12 +55,12 @@ class Request:
     ] = None
     count: Annotated[
         bool,
-        Option("--count", help="Only count, without making the matches."),
+        Option("--count", help="Only count, without materializing the matches."),
     ] = False
     log: LogTo = None
     progress: Annotated[
         Literal["demand", "eager"],
-        Option(help="When workers report progress: where it counts, or at once."),
+        Option(help="Send progress updates on demand, or at once."),
     ] = "demand"
     json: Json = False
 

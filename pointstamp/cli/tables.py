@@ -19,7 +19,7 @@ _Edges = Annotated[
 _Vertices = Annotated[
     Path | None, Option(metavar="FILE", help="A table of the vertices, with a column id.")
 ]
-_Workers = Annotated[int, Option(metavar="N", min=1, help="How many.")]
+_Workers = Annotated[int, Option(metavar="N", min=1, help="Number of workers.")]
 
 Method = Literal[
     "page_rank",
@@ -88,11 +88,11 @@ def find(
     where: Annotated[
         str | None, Option(metavar="CONDITION", help="As \"e.amount > 5 and a.kind = 'bank'\".")
     ] = None,
-    count: Annotated[bool, Option("--count", help="Only how many there are.")] = False,
+    count: Annotated[bool, Option("--count", help="Only the number of matches.")] = False,
     distinct: Annotated[
         bool, Option("--distinct", help="Different names are different vertices.")
     ] = False,
-    limit: Annotated[int | None, Option(metavar="N", min=0, help="So many are enough.")] = None,
+    limit: Annotated[int | None, Option(metavar="N", min=0, help="Stop after N matches.")] = None,
     workers: _Workers = 1,
 ) -> None:
     """Find a pattern in a graph of tables, with attributes."""
@@ -106,7 +106,7 @@ def find(
 
 
 def graph(
-    method: Annotated[Method, Argument(help="What is asked.")],
+    method: Annotated[Method, Argument(help="The method to call.")],
     edges: _Edges,
     vertices: _Vertices = None,
     where: Annotated[
@@ -114,13 +114,11 @@ def graph(
     ] = None,
     source: Annotated[
         list[str] | None,
-        Option(
-            metavar="ID", help="Where distances or random jumps begin: of sssp and the page ranks."
-        ),
+        Option(metavar="ID", help="Source vertex, of sssp and the page ranks."),
     ] = None,
     landmark: Annotated[
         list[str] | None,
-        Option(metavar="ID", help="Of shortest_paths: where to; may be named again."),
+        Option(metavar="ID", help="Of shortest_paths: a target; can be repeated."),
     ] = None,
     from_: Annotated[
         str | None,
@@ -130,35 +128,39 @@ def graph(
         str | None, Option("--to", metavar="CONDITION", help="Of bfs: where they end.")
     ] = None,
     max_iter: Annotated[
-        int | None, Option(metavar="N", min=0, help="How many rounds, of what goes in rounds.")
+        int | None, Option(metavar="N", min=0, help="Number of rounds, of iterative methods.")
     ] = None,
     tol: Annotated[
         float | None,
-        Option(metavar="X", help="Of page_rank: the change at which to end.", show_default="1e-6"),
+        Option(metavar="X", help="Of page_rank: stop at this change.", show_default="1e-6"),
     ] = None,
     weight: Annotated[
         str | None,
-        Option(metavar="COLUMN", help="Of sssp, page ranks, power_iteration_clustering."),
+        Option(
+            metavar="COLUMN", help="Edge weights: of sssp, page ranks, power_iteration_clustering."
+        ),
     ] = None,
     k: Annotated[
         int | None,
-        Option(metavar="N", min=1, help="Of power_iteration_clustering: how many groups."),
+        Option(metavar="N", min=1, help="Of power_iteration_clustering: number of clusters."),
     ] = None,
     max_length: Annotated[
-        int | None, Option(metavar="N", min=0, help="Of bfs and detect_cycles: so many edges.")
+        int | None,
+        Option(metavar="N", min=0, help="Of bfs and detect_cycles: maximum number of edges."),
     ] = None,
     num_walks: Annotated[
-        int | None, Option(metavar="N", min=1, help="Of random_walks: from each vertex.")
+        int | None, Option(metavar="N", min=1, help="Of random_walks: walks from each vertex.")
     ] = None,
     length: Annotated[
-        int | None, Option(metavar="N", min=0, help="Of random_walks: so many steps.")
+        int | None, Option(metavar="N", min=0, help="Of random_walks: number of steps.")
     ] = None,
     seed: Annotated[
-        int | None, Option(metavar="N", help="Of random_walks and maximal_independent_set.")
+        int | None,
+        Option(metavar="N", help="Random seed, of random_walks and maximal_independent_set."),
     ] = None,
     workers: _Workers = 1,
 ) -> None:
-    """Ask an algorithm about a graph of tables."""
+    """Run an algorithm on a graph of tables."""
     given = {
         "source": source,
         "landmark": landmark,

@@ -25,12 +25,14 @@ def watch(
         str,
         Argument(
             metavar="PID | LOG | URL",
-            help="Any process of a program; the folder of a log; or the address of its page.",
+            help="A process of a program; the folder of a log; or the URL of a page.",
         ),
     ],
-    port: Annotated[int, Option(metavar="N", min=0, max=65535, help="Where; 0: any.")] = 0,
+    port: Annotated[
+        int, Option(metavar="N", min=0, max=65535, help="Port to listen on; 0: any.")
+    ] = 0,
     host: Annotated[
-        str, Option(metavar="ADDRESS", help="To listen at; beyond this machine, unencrypted.")
+        str, Option(metavar="ADDRESS", help="Address to listen on; traffic is not encrypted.")
     ] = "127.0.0.1",
     open: Annotated[bool, Option("--open", help="Open a browser, too.")] = False,
 ) -> None:

@@ -137,7 +137,7 @@ class Aggregate(ComparisonRefused):
 
 
 def count(of: str | Expression | None = None) -> Aggregate:
-    """How many rows; or how many values that are not null. A long."""
+    """The number of rows, or of values of a column that are not null. A long."""
 
     def bind(name: str, value: Bound, what: str) -> Kept:
         return Column(name, LONG), lambda n_key, number: CountAccumulator(), (SumForm.VALUES, 0)
@@ -146,7 +146,7 @@ def count(of: str | Expression | None = None) -> Aggregate:
 
 
 def sum(of: str | Expression, *, approximate: bool = False) -> Aggregate:
-    """The exact sum, null of no values: of integers a long, of floats a double.
+    """The exact sum: a long for integers, a double for floats; null if there are no values.
 
     A sum of integers or decimals that is beyond 64 bits is a `DataError`, with its group.
 
@@ -193,7 +193,7 @@ def sum(of: str | Expression, *, approximate: bool = False) -> Aggregate:
 
 
 def avg(of: str | Expression, *, approximate: bool = False) -> Aggregate:
-    """The mean, as the nearest double; null of no values.
+    """The mean, as the nearest double; null if there are no values.
 
     approximate : of floats, whether the sum is as that of `sum(of, approximate=True)`
     """
@@ -212,12 +212,12 @@ def avg(of: str | Expression, *, approximate: bool = False) -> Aggregate:
 
 
 def min(of: str | Expression) -> Aggregate:
-    """The least value, null of no values."""
+    """The least value; null if there are none."""
     return Aggregate("min", of, _extreme(greatest=False))
 
 
 def max(of: str | Expression) -> Aggregate:
-    """The greatest value, null of no values."""
+    """The greatest value; null if there are none."""
     return Aggregate("max", of, _extreme(greatest=True))
 
 
@@ -237,7 +237,7 @@ def _extreme(greatest: bool) -> Callable[[str, Bound, str], Kept]:
 
 
 def count_distinct(of: str | Expression) -> Aggregate:
-    """How many different values there are that are not null. A long."""
+    """The number of distinct values that are not null. A long."""
 
     def bind(name: str, value: Bound, what: str) -> Kept:
         return Column(name, LONG), lambda n_key, number: DistinctCount(n_key, number)
@@ -246,22 +246,22 @@ def count_distinct(of: str | Expression) -> Aggregate:
 
 
 def var(of: str | Expression) -> Aggregate:
-    """The variance of the values as a sample, rounded once; null of fewer than two."""
+    """The sample variance, rounded once; null if there are fewer than two values."""
     return Aggregate("var", of, _moments(is_root=False))
 
 
 def stddev(of: str | Expression) -> Aggregate:
-    """The root of `var`."""
+    """The sample standard deviation: the square root of `var`."""
     return Aggregate("stddev", of, _moments(is_root=True))
 
 
 def bool_and(of: str | Expression) -> Aggregate:
-    """Whether all values are true; null of no values."""
+    """Whether all values are true; null if there are no values."""
     return Aggregate("bool_and", of, _logical(of_all=True))
 
 
 def bool_or(of: str | Expression) -> Aggregate:
-    """Whether a value is true; null of no values."""
+    """Whether any value is true; null if there are no values."""
     return Aggregate("bool_or", of, _logical(of_all=False))
 
 

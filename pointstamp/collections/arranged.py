@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ArrangedCollection:
-    """A collection, indexed by some columns; see `Collection.arrange`.
+    """A collection indexed by key columns; see `Collection.arrange`.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ class RecordMethods:
     def select(self, *columns: str | Expression, **named: Any) -> Collection: ...
 
     def select(self, *columns: str | Expression, on_error: OnError = "raise", **named: Any) -> Any:
-        """Records of these columns alone: by name, or computed, with the name of the argument.
+        """The records with only these columns: by name, or computed, named by the argument.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class RecordMethods:
     def with_columns(self, **named: Any) -> Collection: ...
 
     def with_columns(self, *, on_error: OnError = "raise", **named: Any) -> Any:
-        """Records with more columns, or with columns computed anew.
+        """The records with columns added or replaced.
 
         `on_error` is as of `select`.
         """
@@ -114,7 +114,7 @@ class RecordMethods:
     def filter(
         self, *predicates: Expression, on_error: OnError = "raise", name: str = "Filter"
     ) -> Any:
-        """The records for which each of `predicates` is true; null is not true.
+        """The records for which all `predicates` are true; null is not true.
 
         `on_error` is as of `select`.
         """
@@ -128,7 +128,7 @@ class RecordMethods:
         return tried(collection, name, keeping(bound), self.schema, on_error)
 
     def explode(self, column: str, *, outer: bool = False, name: str = "Explode") -> Collection:
-        """Each record replaced by one for each element of a list that it has.
+        """Replace each record by one for each element of a list column.
 
         The column has the elements then, of which some may be null. What a change costs is the
         length of its lists.
@@ -189,7 +189,7 @@ class RecordMethods:
         on_error: OnError = "raise",
         name: str = "Map",
     ) -> Any:
-        """Each record replaced by `function(row)`, a row of `schema`.
+        """Replace each record by `function(row)`, a row of `schema`.
 
         The function is called with each update, and has to give the same for the same row.
         `on_error` is as of `flat_map`.
@@ -225,7 +225,7 @@ class RecordMethods:
         on_error: OnError = "raise",
         name: str = "FlatMap",
     ) -> Any:
-        """Each record replaced by the rows of `function(row)`, which are of `schema`.
+        """Replace each record by the rows of `function(row)`, of the given `schema`.
 
         The function is called with each update, and has to give the same for the same row.
 

@@ -97,7 +97,7 @@ def missing_row(schema: Schema, rows: Rows) -> tuple[Any, ...] | None:
 
 
 class CollectionSnapshot(Sequence[tuple[Any, ...]]):
-    """The rows of a collection, sorted, nulls first; each as often as it is there."""
+    """The rows of a collection at a time, sorted, nulls first, with duplicates."""
 
     def __init__(self, schema: Schema, rows: Rows) -> None:
         self.schema = schema

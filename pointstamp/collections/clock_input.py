@@ -80,7 +80,7 @@ class ClockInput:
 
 
 class Clock:
-    """One value that never decreases, as operators of a dataflow read it.
+    """A clock as operators of a dataflow read it: one value that never decreases.
 
     Made by `Scope.new_clock`. It has no value at first.
     """

@@ -53,7 +53,7 @@ _HOWS = ("inner", "left", "right", "full", "semi", "anti", "cross")
 
 
 class Collection(RecordMethods, LoopMethods, AssertionMethods):
-    """A multiset of records of one schema, which changes with time.
+    """A multiset of records of one schema that changes over time; updates are incremental.
 
     Made by `Scope.new_collection`, and by operators on collections.
 
@@ -97,7 +97,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
     # Columns and signs.
 
     def rename(self, mapping: dict[str, str]) -> Collection:
-        """The same records, with columns of other names."""
+        """The same records with renamed columns."""
         given: Any = mapping  # of any type, until it is looked at
         if not isinstance(given, Mapping) or not all(isinstance(n, str) for n in given.values()):
             raise BuildError(f"rename is given {given!r}, and needs a dict of new names by the old")
@@ -109,14 +109,14 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         return self.kept(self.stream, Schema(tuple(columns)))
 
     def drop(self, *columns: str, name: str = "Drop") -> Collection:
-        """Records without some columns."""
+        """The records without some columns."""
         for column in column_names(columns, name):
             self.schema.column(column, name)
         kept = {column: col(column) for column in self.schema.names if column not in columns}
         return self.computed(kept, name)
 
     def concat(self, *others: Collection, name: str = "Concat") -> Collection:
-        """The records of all, each as often as in all together; columns match by name."""
+        """The multiset union of collections; columns match by name."""
         columns = list(self.schema.columns)
         for other in others:
             _check_collection(other, name)
@@ -154,12 +154,12 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
     # Records together.
 
     def consolidate(self, *, name: str = "Consolidate") -> Collection:
-        """The same collection; of each time no record has two updates, nor one of diff 0."""
+        """The same collection, with at most one update per record and time, and no diff of 0."""
         n_words = self.schema.n_words
         return self.kept(as_updates(self.stream, n_words, self.schema.texts, name), self.schema)
 
     def distinct(self, *, name: str = "Distinct") -> Collection:
-        """Each record once that is there."""
+        """The distinct records: each once."""
         # A group for each record, of which there are no aggregates.
         schema, only = self.schema, self.append_only
         columns = schema.columns
@@ -167,7 +167,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         return self.kept(rows, self.schema)
 
     def threshold(self, function: Callable[[Any], Any], *, name: str = "Threshold") -> Collection:
-        """Each record that is there as often as `function` says.
+        """Each record with the count `function(counts)`, of its current counts.
 
         function : of int64[n], how often each of n records is there, above 0; gives int64[n]
         """
@@ -185,13 +185,13 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         return self._counted([self], multiplicity, name)
 
     def intersect(self, other: Collection, *, name: str = "Intersect") -> Collection:
-        """Each record as often as in that of both which has it less often."""
+        """The multiset intersection: each record with the lesser of its two counts."""
         return self._counted(
             [self, other], lambda one, two: np.maximum(np.minimum(one, two), 0), name
         )
 
     def subtract(self, other: Collection, *, name: str = "Subtract") -> Collection:
-        """Each record as often as it is here more often than in `other`."""
+        """The multiset difference: each record with its count minus that in `other`."""
         return self._counted(
             [self, other], lambda one, two: np.maximum(one - np.maximum(two, 0), 0), name
         )
@@ -199,7 +199,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
     def temporal_filter(
         self, start: Any, end: Any, *, clock: Clock | None = None, name: str = "TemporalFilter"
     ) -> Collection:
-        """Each record while a clock is at its start or later, and before its end.
+        """Each record while a clock is in its interval, from `start` and before `end`.
 
         What has left is not kept; the state is the records that will enter or leave.
 
@@ -239,7 +239,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         clock: Clock | None = None,
         name: str = "Window",
     ) -> WindowedCollection:
-        """Each record in each window of its time, with `window_start` and `window_end`.
+        """Assign records to event-time windows, with columns `window_start` and `window_end`.
 
         A window closes when the clock is `lateness` past its end. What comes for it then is left
         out, and is in `late()` of the collection. Where `group_by` with one of both columns
@@ -296,7 +296,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         return WindowedCollection(*open_windows(self, windows, time, key, lateness, clock, name))
 
     def group_by(self, *keys: str | Expression) -> GroupedCollection:
-        """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows.
+        """Group records by columns or expressions (nulls are equal); `agg` or `top_k` follows.
 
         keys : columns, or expressions with names, `col("day").truncate("month").alias("month")`,
             which are then columns of the records
@@ -304,7 +304,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         return GroupedCollection(*with_keys(self, keys))
 
     def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Collection:
-        """One row of aggregates of all records, also if there are none.
+        """One row of aggregates over all records, even if there are none.
 
         Raises
         ------
@@ -315,7 +315,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         return aggregated(self, (), aggregates, "Aggregate")
 
     def count(self) -> Collection:
-        """One row, with `count`: how many records there are."""
+        """One row, with `count`: the number of records."""
         return self.agg(count=count())
 
     @of_other_words("collections", {"key": "on=", "other_key": "left_on= and right_on="})
@@ -330,7 +330,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         null_equal: bool = False,
         name: str = "Join",
     ) -> Collection:
-        """Pairs of records of both with equal keys.
+        """Join with `other` on equal keys: inner, outer, semi, anti or cross.
 
         Parameters
         ----------
@@ -370,7 +370,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         return joined(left, right, keys, how, name, null_equal)
 
     def arrange(self, *key: str) -> ArrangedCollection:
-        """This collection indexed by some columns, for any number of readers.
+        """Arrange this collection: an index by some columns, shared by its readers.
 
         The index is made once. `join` by these columns and `group_by(...).reduce` use it by
         themselves, as `ps.delta_join` and `ps.generic_join` do; `trace` reads it from outside.
@@ -415,11 +415,11 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         return self.kept(_looked_at(self.stream, name, look, True), schema)
 
     def probe(self) -> Probe:
-        """A probe: for which times all has come."""
+        """A probe that observes the frontier of this collection."""
         return _operators_of(self.stream).probe()
 
     def probe_with(self, probe: Probe, *, name: str = "Probe") -> Collection:
-        """Have a probe that is there follow this collection, too."""
+        """Have an existing probe observe this collection, too."""
         return self.kept(_operators_of(self.stream).probe_with(probe, name=name), self.schema)
 
     def each_batch(
@@ -434,7 +434,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         probe_with(self.stream, probe, "Result", on_batch)
 
     def updates(self) -> Stream[Any]:
-        """The stream of its updates, whose records are (row, diff)."""
+        """The stream of its updates, as records (row, diff)."""
         schema = self.schema
 
         def rows(batch: Updates) -> list[tuple[tuple[Any, ...], int]]:
@@ -477,7 +477,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         return self._arrangements[known]
 
     def stats(self) -> CollectionStats:
-        """How much this worker keeps of it, arranged: by `arrange`, or for joins.
+        """How much this worker keeps of its arrangements, made by `arrange` or for joins.
 
         To be asked outside of the dataflow, by its worker: between steps.
 
@@ -565,7 +565,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
 
 class WindowedCollection(WindowedMethods, Collection):
-    """A collection of which each record is in windows of event time, while these are open.
+    """A collection whose records are assigned to event-time windows, while these are open.
 
     Made by `Collection.window`, and by `filter`, `select`, `with_columns`, `drop` and `rename` of
     one, as long as `window_start` or `window_end` is left. It is the records that were not late,

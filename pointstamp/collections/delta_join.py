@@ -27,7 +27,7 @@ def delta_join(
     *,
     name: str = "DeltaJoin",
 ) -> Collection:
-    """The join of several collections, without keeping anything in between.
+    """Joins several collections without keeping intermediate results.
 
     The changes of each collection meet the others one after the other. What is kept is an
     arrangement of each collection for each key that it is asked by, which is shared with all
@@ -101,7 +101,7 @@ def delta_join(
 def generic_join(
     relations: Mapping[str, tuple[Collection, str | Sequence[str]]], *, name: str = "GenericJoin"
 ) -> Collection:
-    """The natural join of relations, worst-case optimal: for patterns with cycles.
+    """A worst-case optimal natural join of relations, for cyclic patterns.
 
     One variable after the other is bound, each to the values that all relations with it agree
     on. So the work of a change is within a logarithm of the most that it can bring; a join of

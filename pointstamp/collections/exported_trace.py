@@ -157,7 +157,7 @@ class TraceExport:
 
 
 class TraceHandle:
-    """Reads an arrangement as of a time, or in another dataflow; see `ArrangedCollection.trace`.
+    """A handle to read an arrangement as of a time, or to import it into another dataflow.
 
     What there is from `since` on is kept for it, until it allows less, is closed, or is
     forgotten.
@@ -373,7 +373,7 @@ class TraceHandle:
 
 
 class TraceAsOf:
-    """What an arrangement was at a time, of the keys of this worker."""
+    """An arrangement as of a time, for the keys of this worker."""
 
     def __init__(self, handle: TraceHandle, time: Any) -> None:
         self._handle = handle

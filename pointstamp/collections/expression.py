@@ -430,7 +430,7 @@ _OF_TEXTS_ALONE = ("like", "lower", "upper")
 
 
 def col(name: str) -> Expression:
-    """The value of a column.
+    """An expression: the value of the column `name`.
 
     >>> col("price")
     col('price')
@@ -454,7 +454,7 @@ def col(name: str) -> Expression:
 
 
 def lit(value: Any) -> Expression:
-    """A value that is the same for all records; None is a null, of the type that is needed.
+    """A literal: the same value for all records. None is a null of the type that is needed.
 
     Raises
     ------
@@ -484,7 +484,7 @@ def lit(value: Any) -> Expression:
 
 
 def coalesce(*values: Any) -> Expression:
-    """The first of several values that is not null; null if all are.
+    """The first of several expressions that is not null; null if all are.
 
     A value is computed only of the records on which those before it are null.
 
@@ -566,7 +566,7 @@ class Then(ComparisonRefused):
 
 
 def when(condition: Any) -> Then:
-    """The beginning of `when(c).then(a).otherwise(b)`: `a` where `c` is true, else `b`.
+    """Starts a conditional expression `when(c).then(a).otherwise(b)`: `a` if `c` is true, else `b`.
 
     Each value is computed only of the records that it is for.
     """

@@ -57,7 +57,7 @@ class LoopMethods:
         return self.stream.scope
 
     def enter(self, inner: Any) -> Self:
-        """This collection inside `inner`, a scope of its own scope; made once.
+        """This collection inside `inner`, a child of its scope.
 
         Operators do it by themselves for what they are given of a scope around theirs.
 
@@ -76,7 +76,7 @@ class LoopMethods:
         return entered
 
     def leave(self) -> Self:
-        """This collection in the scope around its own, as it is when its loop has ended.
+        """This collection in the parent of its scope, as it is when its loop has ended.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class LoopMethods:
         return outside
 
     def enter_at(self, inner: Any, *, round: Expression, name: str = "EnterAt") -> Collection:
-        """This collection inside `inner`, each record from a round of its own on.
+        """This collection inside `inner`, with each record appearing in its own round.
 
         What enters later goes round less often, which helps where it is likely to be replaced
         by what the others come to.
@@ -116,7 +116,7 @@ class LoopMethods:
         explain: bool = False,
         name: str = "Iterate",
     ) -> Collection:
-        """What `body` comes to when it is applied again and again, until nothing changes.
+        """The fixpoint of `body`, starting from this collection.
 
         When this collection or another that `body` uses changes, the rounds that
         differ are computed again, and no others. Collections of scopes around enter the loop

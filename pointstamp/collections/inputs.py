@@ -18,7 +18,7 @@ from pointstamp.operators.sources import InputHandle
 
 @dataclass(frozen=True)
 class AppendInput:
-    """Declares an input of a `View` into which rows are inserted, and from which none is deleted.
+    """Declares an append-only input of a `View`: a deletion is an error.
 
     So less has to be kept: of `distinct` which records there are, of `min` and `max` the answers.
 
@@ -39,7 +39,7 @@ class AppendInput:
 
 
 class CollectionInput:
-    """Drives a collection: inserts and deletes rows at its current time, and advances it.
+    """The input of a collection: inserts and deletes rows at its current time, and advances it.
 
     Rows are tuples in the order of the columns, or dicts; or columns: a `pyarrow.RecordBatch` or
     `Table`, or a data frame of pandas or polars. Every worker has an input, and all must advance

@@ -88,7 +88,7 @@ def linear_aggregate(
     emit: Callable[[Any], Any],
     type: str,
 ) -> Aggregate:
-    """What `emit` makes of a state that is a sum over the values, null of no values.
+    """A custom aggregate whose state is a sum over the values; null if there are none.
 
     Parameters
     ----------

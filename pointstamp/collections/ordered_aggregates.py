@@ -52,7 +52,7 @@ class ValueBy(Aggregate):
 
 
 def min_by(of: str | Expression, by: str | Expression) -> Aggregate:
-    """The value of `of` where `by` is least; null of no values of `by`, whose nulls are skipped.
+    """The value of `of` where `by` is least; nulls of `by` are skipped; null if that leaves none.
 
     Of several the least value of `of`, where null is before all values.
 
@@ -63,12 +63,12 @@ def min_by(of: str | Expression, by: str | Expression) -> Aggregate:
 
 
 def max_by(of: str | Expression, by: str | Expression) -> Aggregate:
-    """The value of `of` where `by` is greatest; else as `min_by`."""
+    """The value of `of` where `by` is greatest; otherwise as `min_by`."""
     return ValueBy("max_by", of, by, greatest=True)
 
 
 def quantile(of: str | Expression, q: float, *, discrete: bool = False) -> Aggregate:
-    """The value at the share `q` of the values in order; null of no values.
+    """The quantile at the fraction `q` of the sorted values; null if there are none.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def quantile(of: str | Expression, q: float, *, discrete: bool = False) -> Aggre
 
 
 def median(of: str | Expression) -> Aggregate:
-    """The value in the middle, or the mean of both there, a double; as `quantile(of, 0.5)`.
+    """The median, a double: `quantile(of, 0.5)`.
 
     Of two texts in the middle it is the lesser one.
 
@@ -113,7 +113,7 @@ def median(of: str | Expression) -> Aggregate:
 
 
 def mode(of: str | Expression) -> Aggregate:
-    """The most frequent value, of several the least; null of no values."""
+    """The most frequent value, of several the least; null if there are no values."""
 
     def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
         kept = Column(name, value.type)
@@ -124,7 +124,7 @@ def mode(of: str | Expression) -> Aggregate:
 
 
 def product(of: Any) -> NoReturn:
-    """Refused: a factor that is deleted cannot be taken out of a product where it is 0."""
+    """Not available: a factor of 0 cannot be removed from a product."""
     raise BuildError(
         f"product of {of!r}: a factor of 0 cannot be taken out again; use the sum of logarithms, "
         "or group_by(...).reduce(f, schema), where f multiplies"
@@ -132,7 +132,7 @@ def product(of: Any) -> NoReturn:
 
 
 def first(of: Any) -> NoReturn:
-    """Refused: the records of a collection have no order; `min_by` has one."""
+    """Not available: the records of a collection have no order; use `min_by`."""
     raise BuildError(
         f"first of {of!r}: the records of a group have no order; use min_by({of!r}, by), with the "
         "column that says what is first"
@@ -140,7 +140,7 @@ def first(of: Any) -> NoReturn:
 
 
 def last(of: Any) -> NoReturn:
-    """Refused: the records of a collection have no order; `max_by` has one."""
+    """Not available: the records of a collection have no order; use `max_by`."""
     raise BuildError(
         f"last of {of!r}: the records of a group have no order; use max_by({of!r}, by), with the "
         "column that says what is last"
@@ -148,7 +148,7 @@ def last(of: Any) -> NoReturn:
 
 
 def collect_list(of: str | Expression) -> Aggregate:
-    """All values as a list, from the least on; nulls are skipped.
+    """All values as a list in ascending order; nulls are skipped.
 
     A change costs what the group is long.
 
@@ -165,7 +165,7 @@ def collect_list(of: str | Expression) -> Aggregate:
 
 
 def collect_set(of: str | Expression) -> Aggregate:
-    """All values that differ as a list, from the least on; else as `collect_list`."""
+    """The distinct values as a list in ascending order; otherwise as `collect_list`."""
     return _collected("collect_set", of, once=True)
 
 

@@ -134,7 +134,7 @@ class WindowColumn(ComparisonRefused):
 
 
 def row_number() -> PartitionFunction:
-    """The place of a record in its partition: 1, 2, 3, of copies of a record each its own.
+    """The number of a record in its partition: 1, 2, 3; each copy of a record has its own.
 
     >>> import pointstamp as ps
     >>> def build(scope, sales):
@@ -149,7 +149,7 @@ def row_number() -> PartitionFunction:
 
 
 def rank() -> PartitionFunction:
-    """How many records of the partition are before in the order, and 1: 1, 1, 3 where two tie."""
+    """The rank of a record in its partition, with gaps: 1, 1, 3 if two tie."""
 
     def ranks(p: SortedPartitions) -> Ints:
         first: Ints = np.maximum.accumulate(np.where(p.is_new, p.places, 0))
@@ -159,7 +159,7 @@ def rank() -> PartitionFunction:
 
 
 def dense_rank() -> PartitionFunction:
-    """How many values of the order are before in the partition, and 1: 1, 1, 2 where two tie."""
+    """The rank of a record in its partition without gaps: 1, 1, 2 if two tie."""
 
     def ranks(p: SortedPartitions) -> Ints:
         n_values = np.cumsum(p.is_new)
@@ -170,7 +170,7 @@ def dense_rank() -> PartitionFunction:
 
 
 def lag(of: str | Expression, n: int = 1) -> PartitionFunction:
-    """The value of the record `n` places before in the partition; null where there is none.
+    """The value of the record `n` places earlier in the partition; null if there is none.
 
     >>> import pointstamp as ps
     >>> def build(scope, t):
@@ -187,12 +187,12 @@ def lag(of: str | Expression, n: int = 1) -> PartitionFunction:
 
 
 def lead(of: str | Expression, n: int = 1) -> PartitionFunction:
-    """The value of the record `n` places behind in the partition; null where there is none."""
+    """The value of the record `n` places later in the partition; null if there is none."""
     return _shifted("lead", of, n, 1)
 
 
 def rolling(aggregate: Aggregate, n_rows: int) -> PartitionFunction:
-    """An aggregate of a record and the `n_rows - 1` before it in the partition, or as many as are.
+    """An aggregate of a record and up to `n_rows - 1` records before it in its partition.
 
     Any aggregate of `agg`, such as `ps.sum("cents")`; nulls are skipped as there.
 

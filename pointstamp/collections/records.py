@@ -43,7 +43,7 @@ def _refused(method: str, instead: str) -> Any:
 
 
 class RecordCollection(Collection):
-    """A multiset of hashable values of Python that changes; of `new_collection(None)`.
+    """A changing multiset of hashable Python values; made by `new_collection(None)`.
 
     It has the operators of a `Collection`, with functions of a record where that has columns.
     Records, and keys, are equal by Python's `==`; of equal ones that differ otherwise, as 1, 1.0

@@ -364,7 +364,7 @@ def _place(sequence: Sequencer | None, record: Any, where: str) -> int:
 
 @dataclass(frozen=True)
 class UpsertInput:
-    """Declares an input of a `View` as upserts: `view.upsert` and `view.remove` change it.
+    """Declares an input of a `View` as upserts, changed by `view.upsert` and `view.remove`.
 
     Parameters
     ----------
@@ -390,7 +390,7 @@ class UpsertInput:
 
 
 class UpsertHandle:
-    """Drives a collection by upserts, at its current time; the last one of a key counts."""
+    """The input of a collection of upserts, at its current time; the last one of a key counts."""
 
     def __init__(self, handle: InputHandle, form: EventForm, texts: TextsHeld) -> None:
         self._handle = handle

@@ -49,7 +49,7 @@ _MOST_STEPS = 64
 
 
 class View:
-    """Collections that are computed of others, and kept up to date.
+    """Incrementally maintained results of collections, on one worker in this process.
 
     Parameters
     ----------
@@ -177,12 +177,12 @@ class View:
 
     @property
     def epoch(self) -> int:
-        """The epoch of what is inserted and deleted now."""
+        """The current epoch: that of the next changes."""
         return self._epoch
 
     @property
     def dropped(self) -> dict[str, int]:
-        """By operator: on how many updates it failed that `on_error="drop"` left out.
+        """The number of updates dropped by `on_error="drop"`, by operator.
 
         >>> import pointstamp as ps
         >>> one_over = lambda scope, t: t.select(x=1 / ps.col("n"), on_error="drop")
@@ -211,13 +211,13 @@ class View:
             self._input(name).insert(rows)
 
     def delete(self, name: str, rows: Any) -> None:
-        """Remove each row once; raises as `insert` does, and of an `AppendInput`."""
+        """Remove each row once from an input; raises as `insert` does, and for an `AppendInput`."""
         with self._uses:
             self._has_staged = True
             self._input(name).delete(rows)
 
     def update(self, name: str, changes: Iterable[tuple[Any, int]]) -> None:
-        """Add each row as often as the diff beside it says, or remove it where it is below 0.
+        """Apply updates, pairs (row, diff): add a row `diff` times, or remove it if negative.
 
         Raises as `insert` does.
         """
@@ -226,7 +226,7 @@ class View:
             self._input(name).update(changes)
 
     def upsert(self, name: str, rows: Any) -> None:
-        """Have each row in the place of that of its key, in an input that is an `UpsertInput`.
+        """Replace the row of each row's key, in an input declared as `UpsertInput`.
 
         The last one of an epoch and key counts. Rows are those that `insert` takes.
 
@@ -242,13 +242,13 @@ class View:
             self._upsert_handle(name).upsert(rows)
 
     def remove(self, name: str, keys: Iterable[Any]) -> None:
-        """Have no rows of these keys, each a value or a tuple of several; raises as `upsert`."""
+        """Delete the rows of these keys, each a value or a tuple of several; raises as `upsert`."""
         with self._uses:
             self._has_staged = True
             self._upsert_handle(name).remove(keys)
 
     def advance(self, **clocks: Any) -> Any:
-        """End the epoch: what changed of the result by it, as `Changes`; of several a dict.
+        """End the epoch, and return the `Changes` of the result; a dict if there are several.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class View:
         return changes[_RESULT] if self._is_single else changes
 
     def idle(self, seconds: float | None = None) -> bool:
-        """Merge what is arranged, as the workers of a service do while they wait; what is left.
+        """Merge arrangements for a while, as idle workers do; returns whether work is left.
 
         A view runs in calls of `advance` alone, which merge in proportion to what came, and so has
         never nothing to do. A program that has, as between two requests, may call this: look-ups
@@ -313,7 +313,7 @@ class View:
         return False
 
     def snapshot(self, name: str | None = None) -> CollectionSnapshot:
-        """The rows of a result as of the last epoch that was ended.
+        """The rows of a result as of the last `advance()`.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ class View:
             return self._results[name].snapshot()
 
     def stats(self, name: str | None = None) -> CollectionStats:
-        """How much is arranged, in all and by what is arranged and its key.
+        """How much is kept in arrangements, in total and for each.
 
         Parameters
         ----------
@@ -364,7 +364,7 @@ class View:
         return self._named[name].stats()
 
     def explain(self) -> dict[str, dict[Any, list[int]]]:
-        """By loop with `explain=True` and epoch: how many records changed, by round.
+        """The number of changed records by round, for each loop with `explain=True` and each epoch.
 
         Loops of one name have numbers behind it from the second on. See
         `Collection.changed_rounds`.
@@ -389,7 +389,7 @@ class View:
         return found
 
     def drawing(self) -> Any:
-        """A `DataflowDrawing` of what keeps the results up to date, until the view is closed.
+        """A `DataflowDrawing` of the view's dataflow, until the view is closed.
 
         A notebook shows a view by it.
 
@@ -409,7 +409,7 @@ class View:
         return {**shown, "text/plain": repr(self)}
 
     def close(self) -> None:
-        """End the dataflow. Closing twice is closing once."""
+        """End the dataflow. Can be repeated."""
         with self._uses:
             try:
                 for input_ in self._all:

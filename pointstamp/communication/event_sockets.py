@@ -72,7 +72,7 @@ class _End(Protocol):
 
 
 class Connect:
-    """The end of a captured stream that connects to an `Accept`; a target or a source.
+    """The connecting end of a captured stream, to an `Accept`; a target or a source.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class Connect:
 
 
 class Accept(contextlib.AbstractContextManager["Accept"]):
-    """The end of a captured stream that accepts connections; a target or a source.
+    """The listening end of a captured stream over a socket; a target or a source.
 
     It can be used for several parts: each takes a connection. Close it when all have
     theirs, or at the end.

@@ -19,7 +19,7 @@ from pointstamp.progress.antichain import Antichain
 
 
 class CapabilitySet:
-    """The right to send at any time at or after one of several.
+    """A set of capabilities: the right to send at any time at or after one of theirs.
 
     Parameters
     ----------

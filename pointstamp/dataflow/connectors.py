@@ -29,7 +29,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class Source(Protocol):
-    r"""What can be read again from where it was left; for `scope.source`.
+    r"""A source of partitions that can be resumed at positions; for `scope.source`.
 
     May have these attributes, too:
 
@@ -86,7 +86,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class SinkContext:
-    """Where a writer of a sink is.
+    """The context of a sink's writer: its worker, run and snapshots.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class SinkWriter(Protocol):
 
 
 class Sink(Protocol):
-    """What can be written to; for `stream.sink`.
+    """A destination that writers write to; for `stream.sink`.
 
     Guarantees: at least once. What was written after the last snapshot is written again after a
     crash.
@@ -166,7 +166,7 @@ class TransactionalWriter(SinkWriter, Protocol):
 
 @runtime_checkable
 class TransactionalSink(Protocol):
-    """A sink whose output is seen when it is committed; for `stream.sink`.
+    """A sink with two-phase commit: output becomes visible on commit; for `stream.sink`.
 
     Guarantees: exactly once, in a run with a checkpoint. An epoch's output is prepared with its
     snapshot, which has the tokens, and committed when that counts. A program that begins with a

@@ -76,7 +76,7 @@ class Routed(TypedDict):
 
 
 class Failed(NamedTuple, Generic[T]):
-    """A record, the name of the operator whose code failed on it, and the error.
+    """A record on which user code failed, with the operator's name and the error.
 
     Where the code is called with a whole batch, `record` is that batch. The error has
     no traceback; its last note says where it was raised. Between processes, what

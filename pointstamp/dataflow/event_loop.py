@@ -185,7 +185,7 @@ class Ended(NamedTuple):
 
 
 class AsyncInput:
-    """What an asynchronous source is given: the time at which it gives, and its place.
+    """The argument of an asynchronous source: its current time, its worker, and how to advance.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class Pact(Protocol):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Batches stay on the worker that made them."""
+    """Keeps batches on the worker that produced them."""
 
     def connect(
         self, environment: Environment, wake: Wake, consumed: ChangeBatch
@@ -65,7 +65,7 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Records of equal key go to the same worker; or each to the worker that it names.
+    """Sends records of equal key to the same worker; or each record to a given worker.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Broadcast:
-    """Every batch goes to every worker."""
+    """Sends every batch to every worker."""
 
     def connect(
         self, environment: Environment, wake: Wake, consumed: ChangeBatch
@@ -154,7 +154,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Distribute:
-    """Every batch goes whole to a worker that a function names.
+    """Sends every batch, whole, to the worker that a function returns.
 
     Parameters
     ----------

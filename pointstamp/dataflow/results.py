@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ok(Generic[T]):
-    """A value that a function could make."""
+    """A value returned by a function for a record that it processed."""
 
     value: T
 
 
 @dataclass(frozen=True, slots=True)
 class Err(Generic[T]):
-    """What a function says of a record with which it could do nothing."""
+    """An error returned by a function for a record that it could not process."""
 
     value: T

@@ -199,7 +199,7 @@ class ScopeCore(Generic[S]):
         return OperatorBuilder(self, name)
 
     def reserve(self, name: str) -> int:
-        """The number of a new operator, to be installed later."""
+        """Reserve the number of a new operator, to be installed later."""
         self._check_open(f"operator {name!r}")
         _check_name(name)
         self._names.append(name)
@@ -209,7 +209,7 @@ class ScopeCore(Generic[S]):
         return node
 
     def install(self, node: int, operator: Operate) -> None:
-        """Put an operator in its place.
+        """Install an operator under a reserved number.
 
         Raises
         ------
@@ -227,7 +227,7 @@ class ScopeCore(Generic[S]):
             self.environment.source_counts.add(self.number, node, operator)
 
     def add_operator(self, operator: Operate) -> int:
-        """Put in something that speaks `Operate`; its number."""
+        """Add an operator, anything that implements `Operate`; returns its number."""
         node = self.reserve(operator.name)
         self.install(node, self._logged(node, operator))
         return node
@@ -235,7 +235,7 @@ class ScopeCore(Generic[S]):
     def connect(
         self, stream: StreamCore[Any], target: Port, pact: Pact, consumed: ChangeBatch
     ) -> Queue:
-        """Lead `stream` to input `target`, (operator, input), of an operator of this scope.
+        """Connect `stream` to an input `target`, (operator, input), of this scope.
 
         Returns the queue in which its batches wait. What is taken from it is counted in
         `consumed`, which the operator reports; arrivals ask for a visit of it.
@@ -282,7 +282,7 @@ class ScopeCore(Generic[S]):
         return f"{around}/{own}" if number == 1 else f"{around}/{own}#{number}"
 
     def epochs(self) -> Epochs:
-        """How times of this scope relate to epochs, those of the dataflow that it is in."""
+        """How times of this scope relate to epochs, the times of its dataflow."""
         refinements: list[Any] = []
         scope = self
         while scope.parent is not None:
@@ -291,7 +291,7 @@ class ScopeCore(Generic[S]):
         return epochs_of(scope.timestamp, refinements, scope.name)
 
     def activation(self, node: int) -> Activation:
-        """What asks for operator `node` to be run."""
+        """The activation of operator `node`, which requests that it be scheduled."""
         activation = self._activations.get(node)
         if activation is None:
             activation = Activation(node)
@@ -359,7 +359,7 @@ class ScopeCore(Generic[S]):
     # The end of building.
 
     def close(self) -> None:
-        """Finish building; for the outermost scope, make the whole ready to run."""
+        """Finish building; for the outermost scope, make the dataflow ready to run."""
         self._check_open("nothing")
         for check in self.checks:
             check()
@@ -390,7 +390,7 @@ class ScopeCore(Generic[S]):
             self.subgraph.set_external_summary([], [])
 
     def leads_to(self, stream: StreamCore[Any], later: StreamCore[Any]) -> bool:
-        """Whether what comes on `stream` may cause what comes on `later`.
+        """Whether records on `stream` may cause records on `later`.
 
         Both are streams of this scope, which is complete. What may happen in scopes within is
         counted, at other operators what their path summaries say.

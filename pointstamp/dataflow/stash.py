@@ -23,7 +23,7 @@ V = TypeVar("V")
 
 
 class Stash(StashCore, Generic[V]):
-    """Values by time, each held until no input of the operator can bring more of its time.
+    """Values by time, each held until its time is complete at the operator's inputs.
 
     Made in the `build` of an operator that sees frontiers; iterating gives (capability,
     value) of each time that is complete now, and drops the capability behind it.

@@ -37,7 +37,7 @@ class StreamCore(Generic[T]):
     def pipe(
         self, function: Callable[Concatenate[Self, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """`function(stream, *args, **kwargs)`: an operator of one's own, written as a method.
+        """`function(stream, *args, **kwargs)`: call an operator of your own like a method.
 
         >>> import pointstamp as ps
         >>> def times(stream, factor):
@@ -48,7 +48,7 @@ class StreamCore(Generic[T]):
         return function(self, *args, **kwargs)
 
     def enter(self, inner: ScopeCore[Any], *, name: str = "") -> Self:
-        """This stream inside `inner`, a scope of this one.
+        """This stream inside `inner`, a child of its scope.
 
         It keeps the name of its operator, or gets another.
 
@@ -77,7 +77,7 @@ class StreamCore(Generic[T]):
         return inside
 
     def leave(self, *, name: str = "") -> Self:
-        """This stream in the scope around its own, at the times without their inner part.
+        """This stream in the parent of its scope, at times without the inner coordinate.
 
         Raises
         ------

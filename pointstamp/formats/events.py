@@ -21,7 +21,7 @@ from pointstamp.errors import UsageError
 
 
 class Progress(NamedTuple):
-    """The frontier has changed: each (time, +1) came to it, each (time, -1) left it."""
+    """A change of the frontier: each (time, +1) entered it, each (time, -1) left it."""
 
     changes: list[tuple[Any, int]]
 
@@ -91,7 +91,7 @@ class EventSource(Protocol):
 
 
 class Events:
-    """The events of one part of a stream, in memory.
+    """The events of one part of a captured stream, in memory.
 
     A stream can be captured to it once, and replayed from it any number of times, also
     while it is being captured by this process. It can be pickled.

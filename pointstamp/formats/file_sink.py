@@ -34,7 +34,7 @@ Token = dict[str, str]
 
 
 class FileSink:
-    """Writes a file of each worker for each epoch that has records; a `TransactionalSink`.
+    """Writes one file per worker and epoch with records; a `TransactionalSink`.
 
     Files are `part-<epoch>-<worker>.<end>`, in the folder. Those that are not committed are in
     its folder `.staged`, which readers of such folders leave out.

@@ -31,7 +31,7 @@ from pointstamp.formats.record_files import (
 
 
 class FileSource:
-    r"""The records of a file, or of all files in a folder and the folders in it; a `Source`.
+    r"""Reads a file, or all files in a folder and its subfolders; a `Source`.
 
     Files and folders whose names begin with `.` or `_` are left out. Files must not change once
     they are there: to be watched for, they are written under another name, such as one with a

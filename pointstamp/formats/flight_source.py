@@ -21,7 +21,7 @@ REUSE = "arrow-flight-reuse-connection:"
 
 
 class FlightSource:
-    """The record batches of a flight, of Arrow Flight; a `Source`.
+    """Reads the record batches of an Arrow Flight flight; a `Source`.
 
     Parameters
     ----------

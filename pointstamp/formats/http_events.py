@@ -37,7 +37,7 @@ _TICK_S = 0.1
 
 
 class ServerSentEvent(NamedTuple):
-    """An event, as `ServerSentEventSource` gives it.
+    """A server-sent event, as read by `ServerSentEventSource`.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class ServerSentEvent(NamedTuple):
 
 
 class ServerSentEventSource:
-    """The events of an address, as `ServerSentEvent`; a `Source`.
+    """Reads server-sent events from a URL, as `ServerSentEvent`; a `Source`.
 
     Parameters
     ----------

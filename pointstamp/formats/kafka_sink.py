@@ -50,7 +50,7 @@ _Commit = tuple[str, int]
 
 
 class KafkaSink:
-    """Writes records to a topic of Kafka; a `TransactionalSink`.
+    """Writes records to a Kafka topic; a `TransactionalSink`.
 
     A record is a value, or a pair of a key and a value: each bytes, text or None. Records of one
     key come to one partition, those of one worker in their order. Needs the extra `kafka`.

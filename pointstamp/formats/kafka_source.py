@@ -36,7 +36,7 @@ _OURS = frozenset(
 
 
 class KafkaMessage(NamedTuple):
-    """A message of Kafka, as `KafkaSource` gives it.
+    """A Kafka message, as read by `KafkaSource`.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class KafkaMessage(NamedTuple):
 
 
 class KafkaSource:
-    """The messages of topics of Kafka, as `KafkaMessage`; a `Source`.
+    """Reads Kafka topics, as `KafkaMessage`; a `Source`.
 
     Needs the extra `kafka`.
 

@@ -38,7 +38,7 @@ Token = dict[str, Any]
 
 
 class SqlSink:
-    """Inserts records into a table of a database; a `TransactionalSink`.
+    """Inserts records into a database table; a `TransactionalSink`.
 
     Needs the extra `sql`, and a driver of ADBC.
 

@@ -22,7 +22,7 @@ from pointstamp.formats.databases import Connect, Database, is_sqlite, is_table,
 
 
 class SqlSource:
-    """The rows of a table or a query of a database, in the order of a key; a `Source`.
+    """Reads a database table or query, in the order of a key; a `Source`.
 
     Needs the extra `sql`, and a driver of ADBC.
 

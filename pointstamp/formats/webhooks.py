@@ -28,7 +28,7 @@ N_DIGITS = 18
 
 
 class WebhookCall(NamedTuple):
-    """What was sent to a `WebhookSource`.
+    """A request that was sent to a `WebhookSource`.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class WebhookCall(NamedTuple):
 
 
 class WebhookSource:
-    """What is sent to a port of this machine by POST or PUT, as `WebhookCall`; a `Source`.
+    """Accepts POST and PUT requests on a port of this machine, as `WebhookCall`; a `Source`.
 
     Parameters
     ----------

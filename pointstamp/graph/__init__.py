@@ -1,7 +1,7 @@
-"""What people come for: patterns in graphs, and what is known of their vertices.
+"""Motifs in graphs, and graph algorithms, on streams of edges; and graphs of tables.
 
-All are dataflows over streams of edges; the graph of a time is the edges of that time. Each name
-is imported when it is first used.
+Each function builds a dataflow on a stream of edges; the graph of a time is the edges of that
+time. Each name is imported when it is first used.
 """
 
 from __future__ import annotations

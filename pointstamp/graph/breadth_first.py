@@ -27,7 +27,7 @@ def bfs(
     *,
     directed: bool = True,
 ) -> Stream[Any]:
-    """The level of each vertex that can be reached: the fewest edges on a way from the source.
+    """Breadth-first search: the distance in edges of each reachable vertex from the source.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ MAX_CLIQUE = 26
 
 
 def cliques(edges: Stream[Any], k: int) -> Stream[Any]:
-    """Find every set of k vertices that are all neighbours of each other.
+    """Find every clique of `k` vertices: sets in which all vertices are neighbours.
 
     Directions are ignored, loops dropped, and edges that repeat, in either
     direction, count once.
@@ -66,7 +66,7 @@ def cliques(edges: Stream[Any], k: int) -> Stream[Any]:
 
 
 def count_cliques(edges: Stream[Any], k: int) -> Stream[Any]:
-    """The number of cliques that `cliques` would find, without making them.
+    """The number of cliques that `cliques` would find, without materializing them.
 
     Returns
     -------

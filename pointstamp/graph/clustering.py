@@ -84,7 +84,7 @@ def local_clustering(
 
 
 def triangle_counts(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Stream[Any]:
-    """How many triangles each vertex is in.
+    """The number of triangles that each vertex is in.
 
     Directions are ignored, loops dropped, and edges that repeat, in either
     direction, count once.

@@ -37,7 +37,7 @@ _OTHER = "other"
 
 
 def connected_components(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Stream[Any]:
-    """The component of each vertex, where directions are ignored.
+    """The connected component of each vertex, ignoring directions.
 
     Parameters
     ----------

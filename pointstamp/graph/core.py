@@ -34,7 +34,7 @@ _UNHEARD = np.iinfo(np.int64).max
 
 
 def core_numbers(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Stream[Any]:
-    """The core number of each vertex: the largest k for which it is in the k-core.
+    """The core number of each vertex: the largest k such that it is in the k-core.
 
     Directions are ignored, loops dropped, and edges that repeat, in either
     direction, count once.
@@ -73,7 +73,7 @@ def core_numbers(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Str
 
 
 def k_core(edges: Stream[Any], k: int) -> Stream[Any]:
-    """The vertices of the k-core, with their core numbers: those of k or more.
+    """The vertices of the k-core (core number at least `k`), with their core numbers.
 
     Raises
     ------

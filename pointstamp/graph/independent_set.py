@@ -34,7 +34,7 @@ _OPEN, _SELECTED, _LEFT_OUT = 0, 1, 2
 def maximal_independent_set(
     edges: Stream[Any], vertices: Stream[Any] | None = None, *, seed: int = 42
 ) -> Stream[Any]:
-    """Whether each vertex is in a set of which no two are neighbours, and which cannot grow.
+    """Whether each vertex is in a maximal independent set: no two neighbours, and no more fit.
 
     Directions are ignored, loops and edges that repeat change nothing.
 

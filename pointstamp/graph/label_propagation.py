@@ -28,7 +28,7 @@ def communities(
     rounds: int = 10,
     directed: bool = True,
 ) -> Stream[Any]:
-    """The community of each vertex, after a number of rounds of label propagation.
+    """The community of each vertex, by a number of rounds of label propagation.
 
     Labels are the vertices themselves at first. In a round all vertices at once take
     the label that is the most frequent among their neighbours, and of those that are

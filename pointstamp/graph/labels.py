@@ -24,7 +24,7 @@ from pointstamp.operators.stream import Stream
 
 
 def components_by_labels(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Stream[Any]:
-    """The component of each vertex, as `connected_components` finds it.
+    """The component of each vertex by label propagation; the result is `connected_components`'.
 
     Slower than that, and with more memory in all, beside the edges that come in about
     as much as they take as two int64 columns; but spread over the workers. As many rounds

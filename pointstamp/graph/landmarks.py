@@ -29,7 +29,7 @@ def landmark_distances(
     *,
     directed: bool = True,
 ) -> Stream[Any]:
-    """The fewest edges from each vertex to each landmark, along the edges.
+    """The distance in edges from each vertex to each landmark, along the edges.
 
     Parameters
     ----------

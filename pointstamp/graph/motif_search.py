@@ -72,7 +72,7 @@ def motifs(edges: Stream[Any], pattern: str, distinct: bool = False) -> Stream[A
 
 
 def count_motifs(edges: Stream[Any], pattern: str, distinct: bool = False) -> Stream[Any]:
-    """The number of matches that `motifs` would find, without making them.
+    """The number of matches that `motifs` would find, without materializing them.
 
     Returns
     -------

@@ -45,7 +45,7 @@ def pagerank(
     dangling: Literal["spread", "drop"] = "spread",
     directed: bool = True,
 ) -> Stream[Any]:
-    """The PageRank of each vertex, after a number of rounds.
+    """The PageRank of each vertex, after a number of iterations.
 
     All ranks are 1/N at first, of N vertices. A round gives each vertex (1 - damping)/N,
     and damping times what its in-neighbours pass on: their rank, in equal parts to

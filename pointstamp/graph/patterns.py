@@ -44,7 +44,7 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True)
 class Pattern:
-    """A motif: directed edges between vertices that are numbered from 0.
+    """A parsed motif: directed edges between vertices numbered from 0.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Pattern:
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Read a motif.
+    """Parse a motif, such as `(a)-[]->(b); (b)-[]->(a)`.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ _HALF = 31
 def power_iteration_clusters(
     edges: Stream[Any], vertices: Stream[Any] | None = None, *, k: int, rounds: int
 ) -> Stream[Any]:
-    """The cluster of each vertex that has edges, by power iteration.
+    """The cluster of each vertex that has edges, by power iteration clustering.
 
     Parameters
     ----------

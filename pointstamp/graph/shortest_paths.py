@@ -33,7 +33,7 @@ def sssp(
     *,
     directed: bool = True,
 ) -> Stream[Any]:
-    """The distance of each vertex that can be reached: the least sum of weights on a way.
+    """Single-source shortest paths: the weighted distance of each reachable vertex.
 
     Parameters
     ----------

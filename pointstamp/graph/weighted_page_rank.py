@@ -53,7 +53,7 @@ def weighted_ranks(
     damping: float = 0.85,
     sources: Sequence[int] = (),
 ) -> Stream[Any]:
-    """PageRank along weighted edges; of each source, if there are any, one of its own.
+    """PageRank on weighted edges; personalized, one per source, if sources are given.
 
     Parameters
     ----------

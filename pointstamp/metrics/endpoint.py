@@ -13,7 +13,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class MetricsEndpoint:
-    """Where a program serves its metrics: `metrics=ps.observability.MetricsEndpoint()`.
+    """Configures the metrics endpoint: `metrics=ps.observability.MetricsEndpoint()`.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Traces and metrics of a program by OpenTelemetry: `telemetry=ps.observability.Telemetry()`.
+    """Configures OpenTelemetry traces and metrics: `telemetry=ps.observability.Telemetry()`.
 
     Parameters
     ----------

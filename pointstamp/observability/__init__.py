@@ -1,8 +1,8 @@
-"""Records of what ran, and what is made of them.
+"""Event logs of workers, summaries and traces of them, metrics and telemetry.
 
-With `ps.execute(main, log=ps.Log("run.log"))` every worker writes down what it does, as
-streams of typed events (`event_types.py`): `pointstamp log run.log` sums them up, `read` gives
-them as columns, and a dataflow of the same worker can read them as they happen
+With `ps.execute(main, log=ps.Log("run.log"))` every worker logs what it does, as
+streams of typed events (`event_types.py`): `pointstamp log run.log` summarizes them, `read`
+returns them as columns, and a dataflow on the same worker can read them as they happen
 (`Scope.log_stream`).
 """
 

@@ -28,7 +28,7 @@ STAYS = ("pipeline", "enter", "leave")
 
 
 class DataflowDrawing:
-    """A dataflow, or a scope of one, to be looked at: `scope.drawing()`.
+    """A drawing of a dataflow, or of one of its scopes: `scope.drawing()`.
 
     A notebook shows it as a picture. It is a plain value, that can be pickled.
 

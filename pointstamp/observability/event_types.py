@@ -24,7 +24,7 @@ NONE = -1
 
 @dataclass(frozen=True)
 class EventType:
-    """A type of events.
+    """A type of events in a log, with its fields.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ _KNOWN = frozenset([*logging.makeLogRecord({}).__dict__, "message", "asctime", "
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as one JSON object: its time, level, logger, message, and what it is about.
+    """A logging formatter: one JSON object per record, with its fields.
 
     Records of Pointstamp have among others, where they apply, `worker`, `dataflow`, `epoch`,
     `seconds`, `n_bytes` and `checkpoint`; so does what is given as `extra=` elsewhere.

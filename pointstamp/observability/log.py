@@ -23,7 +23,7 @@ from pointstamp.observability.worker_log import WorkerLog
 
 @dataclass(frozen=True)
 class Log:
-    """Has the workers write down what they do: `ps.execute(main, log=ps.Log("run.log"))`.
+    """Records event logs of the workers: `ps.execute(main, log=ps.Log("run.log"))`.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class WorkerEvents:
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """A log that was read.
+    """The events of a log, as returned by `read`.
 
     Attributes
     ----------

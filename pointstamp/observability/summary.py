@@ -107,7 +107,7 @@ class RunSummary:
 
 
 def summarize(run: LoggedRun, epoch: str | None = None) -> RunSummary:
-    """Sum up a log; with the critical path of one epoch, by default of the slowest.
+    """Summarize a log, with the critical path of one epoch, by default the slowest.
 
     Raises
     ------

@@ -36,7 +36,7 @@ class BatchMethods(StreamCore[T]):
         *,
         name: str = "Batch",
     ) -> Stream[list[T]]:
-        """Lists of at most `max_size` records of one time, on each worker.
+        """Group records of one time into lists of at most `max_size`, on each worker.
 
         A list is sent when it is full, when its time is complete, or when its first record has
         waited for `timeout`. Of columns each list is a batch.

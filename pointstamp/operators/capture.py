@@ -105,7 +105,7 @@ class CaptureMethods(StreamCore[T]):
     def capture(self, to: U, *, name: str = "Capture") -> U: ...
 
     def capture(self, to: Any = None, *, name: str = "Capture") -> Any:
-        """Write down what this stream does: its batches at their times, and its progress.
+        """Record this stream: its batches at their times, and its progress.
 
         `Scope.replay` makes the stream again from it. Each worker captures its part.
 

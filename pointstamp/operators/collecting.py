@@ -17,7 +17,7 @@ class CollectionMethods(ScopeCore[Any]):
     def new_collection(
         self, schema: Any = None, *, append_only: bool = False, name: str = "Input"
     ) -> tuple[Any, Any]:
-        """A collection to be changed by this program: its input and the collection.
+        """A collection changed by the program: its input and the collection.
 
         Parameters
         ----------
@@ -56,7 +56,7 @@ class CollectionMethods(ScopeCore[Any]):
         return made
 
     def new_clock(self, type: str = "timestamp", *, name: str = "Clock") -> tuple[Any, Any]:
-        """A clock to be set by this program, for `temporal_filter`: its input and the clock.
+        """A clock set by the program, for `temporal_filter`: its handle and the clock.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class CollectionMethods(ScopeCore[Any]):
         sequence: Any = None,
         name: str = "Upserts",
     ) -> Any:
-        """The collection of the current row of each key, of a stream of pairs of a key and a row.
+        """A collection of the current row of each key, from a stream of upserts (key, row).
 
         What is kept is the row of each key, by the worker of the key's hash.
 
@@ -158,7 +158,7 @@ class CollectionMethods(ScopeCore[Any]):
         sequence: Any = None,
         name: str = "Debezium",
     ) -> Any:
-        """The collection of the current row of each key, of a stream of Debezium's messages.
+        """A collection of the current row of each key, from a stream of Debezium messages.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class CollectionMethods(ScopeCore[Any]):
         return module.from_debezium(stream, schema, key, sequence, name)
 
     def from_cdf(self, stream: Any, schema: Any, *, name: str = "ChangeFeed") -> Any:
-        """The collection that a change data feed of Delta describes, of a stream of its rows.
+        """A collection from a stream of rows of a Delta change data feed.
 
         Parameters
         ----------
@@ -235,7 +235,7 @@ class CollectionMethods(ScopeCore[Any]):
         expect: int | None = None,
         name: str = "Variable",
     ) -> Any:
-        """A collection of a loop that is what it is `set` to, one round later; empty at first.
+        """A recursive collection in a loop: it has the value it is `set` to, one round later.
 
         Parameters
         ----------
@@ -280,7 +280,7 @@ class AsCollectionMethods(StreamCore[T]):
     def as_collection(
         self, schema: Any, *, diff: str | None = None, name: str = "AsCollection"
     ) -> Any:
-        """The collection of the records of this stream, at their times.
+        """Convert this stream to a collection of its records, at their times.
 
         Parameters
         ----------

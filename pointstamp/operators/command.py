@@ -337,7 +337,7 @@ class CommandMethods(StreamCore[T]):
         cwd: str | None = None,
         name: str = "Command",
     ) -> Stream[Any]:
-        """Run the records through an external program, one on each worker.
+        """Pipe the records through an external program, one process per worker.
 
         Its standard input gets the records of this worker, and what it writes to its
         standard output are the results, at the same time. A time at which there are no

@@ -23,7 +23,7 @@ class CountMethods(StreamCore[T]):
     """Counting. Methods of `Stream`."""
 
     def count(self, *, name: str = "Count") -> Stream[int]:
-        """The number of records of each time, when it is complete, on each worker.
+        """Count the records of each time on each worker; emitted when the time is complete.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream("abc").count())

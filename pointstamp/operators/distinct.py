@@ -34,7 +34,7 @@ class DistinctMethods(StreamCore[T]):
     """Distinct records. Methods of `Stream`."""
 
     def distinct(self, *, over_rounds: bool = False, name: str = "Distinct") -> Stream[T]:
-        """One of equal records of each time; or in a loop, of all rounds of an outer time.
+        """Drop duplicate records of each time; in a loop, of all rounds of an outer time.
 
         Records are exchanged by themselves, rows (which can be hashed) or columns. Nulls
         are equal here, and so are NaNs.

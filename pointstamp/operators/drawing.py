@@ -21,7 +21,7 @@ class DrawingMethods(ScopeCore["Stream[Any]"]):
     """What is drawn of what was built. Methods of `Scope`."""
 
     def drawing(self) -> Any:
-        """A `DataflowDrawing` of what was built so far: a picture, or Mermaid's text of it.
+        """A `DataflowDrawing` of what was built so far: an SVG picture, or Mermaid text.
 
         A notebook shows a scope by it. It is a plain value, that can be returned by `main`.
 

@@ -57,7 +57,7 @@ _US_PER_S = 1_000_000
 
 @dataclass(frozen=True)
 class TimestampClock:
-    """How timestamps relate to event times, where they are not the same.
+    """An event-time clock that follows timestamps: converts timestamps to event times.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class TimestampClock:
 
 @dataclass(frozen=True)
 class EventClock:
-    """A clock that the records advance, and, if asked, the system's clock while there are none.
+    """An event-time clock advanced by records, and optionally by the system's clock while idle.
 
     Attributes
     ----------

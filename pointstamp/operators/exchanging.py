@@ -18,7 +18,7 @@ class ExchangeMethods(StreamCore[T]):
     """Operators that move records between workers. Methods of `Stream`."""
 
     def exchange(self, key: Any = None, *, to: Any = None, name: str = "Exchange") -> Stream[T]:
-        """Send records of equal key to the same worker; or each to the worker that it names.
+        """Repartition (shuffle) records by key, or send each to a given worker (`to=`).
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class ExchangeMethods(StreamCore[T]):
     def distribute(
         self, route: Callable[[Any, Any], int], *, name: str = "Distribute"
     ) -> Stream[T]:
-        """Send each batch whole to the worker `route(time, batch)`.
+        """Send each batch, whole, to the worker with the number `route(time, batch)`.
 
         Raises
         ------

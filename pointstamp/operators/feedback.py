@@ -270,7 +270,7 @@ class FeedbackMethods(ScopeCore["Stream[Any]"]):
         *,
         expect: int | None = None,
     ) -> tuple[Loop, Stream[Any]]:
-        """The two ends of a loop: connect one, build on the other.
+        """The two ends of a loop: `connect` one, and build on the stream of the other.
 
         Parameters
         ----------

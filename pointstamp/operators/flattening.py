@@ -30,7 +30,7 @@ class FlattenMethods(StreamCore[T]):
     def flatten(self, column: str | None = None, *, name: str = "Flatten") -> Stream[Any]: ...
 
     def flatten(self, column: str | None = None, *, name: str = "Flatten") -> Any:
-        """The items of records that are collections; of columns those of a column of lists.
+        """Replace records that are collections by their items; on columns, a column of lists.
 
         Parameters
         ----------

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """What an `iterator_source` read, and when it wants to read on.
+    """What an `iterator_source` has read, and when it should read on.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class FlowControlMethods(ScopeCore["Stream[Any]"]):
         ahead: int = 1,
         name: str = "FlowControlled",
     ) -> Stream[Any]:
-        """The batches of an iterable of (time, batch), read on only as `probe` advances.
+        """A source of (time, batch) from an iterable, which is read only as `probe` advances.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class FlowControlMethods(ScopeCore["Stream[Any]"]):
     def iterator_source(
         self, read: Read, probe: Probe, name: str = "IteratorSource"
     ) -> Stream[Any]:
-        """A source that says itself how far `probe` must have come before it reads on.
+        """A source that decides how far `probe` must have advanced before it reads on.
 
         `read(time)` gives a `Reading`: what to send at `time` or later, and the target
         that the probe has to reach before the next call. It gives None at the end.

@@ -87,7 +87,7 @@ class FoldMethods(StreamCore[T]):
         on_error: OnError = "raise",
         name: str = "Accumulate",
     ) -> Any:
-        """One value for each time, when it is complete, on each worker that has records of it.
+        """Fold the records of each time on each worker; emitted when the time is complete.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class FoldMethods(StreamCore[T]):
         on_error: OnError = "raise",
         name: str = "Aggregate",
     ) -> Any:
-        """One record for each key and time, when the time is complete.
+        """Aggregate the records of each key and time; emitted when the time is complete.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class FoldMethods(StreamCore[T]):
         on_error: OnError = "raise",
         name: str = "StateMachine",
     ) -> Any:
-        """Change a state for each key by its records, in the order of their times.
+        """Update a state for each key by its records, in the order of their times, with results.
 
         Records of a later time wait until the earlier ones are complete; those of one
         time come in any order.

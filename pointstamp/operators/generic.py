@@ -129,7 +129,7 @@ class GenericMethods(StreamCore[T]):
     """Operators with code of the user's. Methods of `Stream`."""
 
     def unary(self, pact: Pact, name: str, build: Unary) -> Stream[Any]:
-        """An operator that reads this stream; `logic(input, output)`.
+        """A custom operator on this stream; `logic(input, output)`.
 
         `build(capability, info)` is called once on each worker, with the right to send at the
         least time or later, and gives the logic; see `pointstamp.operators.generic`.
@@ -146,7 +146,7 @@ class GenericMethods(StreamCore[T]):
         return operator([self], [pact], name, build, Interest.NEVER)
 
     def unary_frontier(self, pact: Pact, name: str, build: Unary) -> Stream[Any]:
-        """The same; `input.frontier` says what may still come, and moves are a reason to run.
+        """A custom operator that sees its frontier, `input.frontier`, and runs when it moves.
 
         >>> import pointstamp as ps
         >>> def last(capability, info):
@@ -170,7 +170,7 @@ class GenericMethods(StreamCore[T]):
     def unary_notify(
         self, pact: Pact, name: str, build: UnaryNotify, initial: Iterable[Any] = ()
     ) -> Stream[Any]:
-        """The same with notifications; `logic(input, output, notificator)`.
+        """A custom operator with notifications; `logic(input, output, notificator)`.
 
         `initial` are times to be notified of without asking.
 
@@ -196,7 +196,7 @@ class GenericMethods(StreamCore[T]):
     def binary(
         self, other: StreamCore[Any], pact1: Pact, pact2: Pact, name: str, build: Binary
     ) -> Stream[Any]:
-        """An operator that reads two streams; `logic(input1, input2, output)`.
+        """A custom operator with two inputs; `logic(input1, input2, output)`.
 
         >>> import pointstamp as ps
         >>> def tagged(capability, info):
@@ -216,7 +216,7 @@ class GenericMethods(StreamCore[T]):
     def binary_frontier(
         self, other: StreamCore[Any], pact1: Pact, pact2: Pact, name: str, build: Binary
     ) -> Stream[Any]:
-        """The same; both inputs' frontiers are seen, and moves are a reason to run.
+        """A custom operator with two inputs that sees their frontiers, and runs when they move.
 
         >>> import pointstamp as ps
         >>> def first_then_second(capability, info):
@@ -248,7 +248,7 @@ class GenericMethods(StreamCore[T]):
         build: BinaryNotify,
         initial: Iterable[Any] = (),
     ) -> Stream[Any]:
-        """The same with notifications; `logic(input1, input2, output, notificator)`.
+        """A custom operator with notifications; `logic(input1, input2, output, notificator)`.
 
         A time is complete when nothing at or before it can come at either input.
 

@@ -81,7 +81,7 @@ class InspectMethods(StreamCore[T]):
         *,
         name: str = "InspectFrontier",
     ) -> Stream[T]:
-        """Call `on_frontier(elements)` when the frontier has moved, and pass batches on.
+        """Call `on_frontier(elements)` when the frontier moves, and pass batches on.
 
         Parameters
         ----------

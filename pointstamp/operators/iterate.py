@@ -338,7 +338,7 @@ class IterateMethods(StreamCore[T]):
         report: Callable[[Round], Any] | None = None,
         name: str = "Iterate",
     ) -> Stream[T]:
-        """Apply `body` to all records, again and again, until a condition holds for them.
+        """Apply `body` to all records in synchronous rounds, until a condition holds.
 
         The records of a time are round 0, and what the body makes of a round is the next.
         The loop of a time stops at the first round for which the condition holds, round 0

@@ -15,7 +15,7 @@ class LogMethods(ScopeCore["Stream[Any]"]):
     """The worker's log as a stream. Methods of `Scope`."""
 
     def log_stream(self, what: str, *, name: str = "") -> Stream[Any]:
-        """What this worker reports of itself, as it happens: the events of one type.
+        """A stream of this worker's own log events of one type, as they happen.
 
         For a dataflow that is not logged itself, `worker.dataflow(logged=False)`, as it
         would feed itself otherwise. Batches are Arrow record batches; `docs/logs.md` has the

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Probe:
-    """Says whether times may still come at the places that it watches.
+    """Observes the frontier of one or more streams: whether times may still arrive there.
 
     Its questions are those of a frontier; with several places (`probe_with`) a
     time is possible if it is possible at any of them.
@@ -175,7 +175,7 @@ class ProbeMethods(StreamCore[T]):
     """Probes. Methods of `Stream`."""
 
     def probe(self, *, name: str = "Probe") -> Probe:
-        """A handle that says whether times are still possible at the end of this stream.
+        """A probe that observes the frontier of this stream.
 
         >>> import pointstamp as ps
         >>> def main(worker):
@@ -193,7 +193,7 @@ class ProbeMethods(StreamCore[T]):
         return probe
 
     def probe_with(self, probe: Probe, *, name: str = "Probe") -> Self:
-        """Let an existing `probe` watch this stream too; gives the stream back.
+        """Have an existing `probe` observe this stream, too; returns the stream.
 
         >>> import pointstamp as ps
         >>> def main(worker):

@@ -74,7 +74,7 @@ class ReduceMethods(FoldMethods[T]):
     def reduce(
         self, function: Any, key: Any = None, *, on_error: OnError = "raise", name: str = "Reduce"
     ) -> Any:
-        """The records of each key and time reduced to one, when the time is complete.
+        """Reduce the records of each key and time to one; emitted when the time is complete.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class ReduceMethods(FoldMethods[T]):
         return parts.aggregate(fold, default=Nothing, name=name)
 
     def top_k(self, k: int, by: Any = None, key: Key = None, *, name: str = "TopK") -> Stream[T]:
-        """The `k` largest records of each time, and key, when the time is complete.
+        """The `k` largest records of each time, and key; emitted when the time is complete.
 
         Parameters
         ----------

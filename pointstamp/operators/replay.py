@@ -230,7 +230,7 @@ class ReplayMethods(ScopeCore["Stream[Any]"]):
     """Replaying captured streams. Methods of `Scope`."""
 
     def replay(self, sources: Any, *, partial: bool = False, name: str = "Replay") -> Stream[Any]:
-        """A stream that was captured, again: its batches at their times, and its progress.
+        """Replay a captured stream: its batches at their times, and its progress.
 
         As many workers as one likes can replay what others captured: each part is
         replayed by one of them, and a time is complete when it is so in all parts.

@@ -66,7 +66,7 @@ class RoutingMethods(StreamCore[T]):
     """Operators that split a stream in several ways. Methods of `Stream`."""
 
     def partition(self, n: int, route: Any, *, name: str = "Partition") -> list[Stream[T]]:
-        """`n` streams; `route` says to which of them each record goes.
+        """Split into `n` streams; `route` returns the number of the stream for each record.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class RoutingMethods(StreamCore[T]):
     def branch_when(
         self, predicate: Callable[[Any], Any], *, name: str = "BranchWhen"
     ) -> tuple[Stream[T], Stream[T]]:
-        """The batches at whose time `predicate(time)` is false, and those where it is true.
+        """Split into two streams by time: `predicate(time)` is false, and true.
 
         >>> import pointstamp as ps
         >>> def build(scope):
@@ -111,7 +111,7 @@ class RoutingMethods(StreamCore[T]):
         return where_false, where_true
 
     def ok_err(self, function: Any, *, name: str = "OkErr") -> tuple[Stream[Any], Stream[Any]]:
-        """The values that `function` gives as `Ok`, and those that it gives as `Err`.
+        """Apply `function`, and split its results into `Ok` values and `Err` values.
 
         Parameters
         ----------

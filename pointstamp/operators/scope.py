@@ -33,7 +33,7 @@ class Scope(
     DrawingMethods,
     ScopeCore[Stream[Any]],
 ):
-    """A dataflow, or a part of one with times of its own.
+    """A dataflow, or a part of one with its own type of times.
 
     Parameters
     ----------

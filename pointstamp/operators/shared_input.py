@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SharedInput:
-    """Drives inputs of several dataflows as one.
+    """Drives inputs of several dataflows as a single input.
 
     Every worker makes its own, gives it to the same dataflows, and advances or closes
     it, as with the handle of `Scope.new_input`. A dataflow that is built later hears

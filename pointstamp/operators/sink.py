@@ -31,7 +31,7 @@ class SinkMethods(StreamCore[T]):
         name: str = "Sink",
         logic: Callable[[Input], Any] | None = None,
     ) -> None:
-        """An operator that reads this stream and sends nothing; `logic(input)`.
+        """Write this stream to a sink, or by a custom operator without output; `logic(input)`.
 
         `input.frontier` says what may still come, and its moves are a reason to run.
 

@@ -157,7 +157,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
     """Where records come from. Methods of `Scope`."""
 
     def new_input(self, name: str = "Input") -> tuple[InputHandle, Stream[Any]]:
-        """An input to be driven by this program: its handle and its stream.
+        """An input driven by the program: its handle and its stream.
 
         >>> import pointstamp as ps
         >>> def main(worker):
@@ -207,7 +207,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         return handle, stream
 
     def to_stream(self, records: Iterable[T], *, name: str = "ToStream") -> Stream[T]:
-        """The records of an iterable, at the least time. Every worker gives its own.
+        """A stream of an iterable's records, at the least time. Each worker sends its own.
 
         Of a record batch, a table or a data frame (of pandas, polars, or another that shows
         itself by Arrow's C stream interface) it is a stream of columns.
@@ -260,7 +260,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
     def batches_to_stream(
         self, batches: Iterable[Any], *, name: str = "FromBatches"
     ) -> Stream[Any]:
-        """The same for an iterable of containers, tables or data frames.
+        """A stream of an iterable of containers, tables or data frames, at the least time.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.batches_to_stream([[1, 2], [3]]))
@@ -321,7 +321,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         buffer: int = 1024,
         name: str = "AsyncSource",
     ) -> Stream[T]:
-        """What an asynchronous generator yields, each worker running its own.
+        """A source of what an asynchronous generator yields, one on each worker.
 
         Until it ends, the worker keeps the right to send at the time at which it is. It
         runs in the worker's event loop, and is cancelled when the dataflow ends early.
@@ -365,7 +365,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
     def source(self, build: Build, name: str = "Source") -> Stream[Any]: ...
 
     def source(self, build: Any, name: str = "Source", *, epoch_s: float = 1.0) -> Stream[Any]:
-        """An operator without inputs, with code of the user's; `logic(output)`.
+        """A stream from a `Source`, or from a custom operator without inputs; `logic(output)`.
 
         An asynchronous generator function is run as `async_source` does. A `Source`, which has
         partitions and positions, is read by all workers, each its share of the partitions, and

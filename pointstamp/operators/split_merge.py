@@ -125,7 +125,7 @@ class SplitMergeMethods(StreamCore[T]):
     """Operators that merge streams, or split one by a predicate. Methods of `Stream`."""
 
     def concat(self, *others: Stream[T], name: str = "Concatenate") -> Stream[T]:
-        """The records of this stream and of `others`.
+        """Merge this stream with `others` (a union).
 
         >>> import pointstamp as ps
         >>> def build(scope):
@@ -138,7 +138,7 @@ class SplitMergeMethods(StreamCore[T]):
     def branch(
         self, predicate: Predicate[T], *, name: str = "Branch"
     ) -> tuple[Stream[T], Stream[T]]:
-        """The records for which `predicate` is false, and those for which it is true.
+        """Two streams: the records for which `predicate` is false, and those for which it is true.
 
         Parameters
         ----------

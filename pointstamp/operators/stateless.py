@@ -249,7 +249,7 @@ class MapMethods(StreamCore[T]):
         concurrency: int | None = None,
         name: str = "MapBatches",
     ) -> Any:
-        """Replace each batch by `function(batch)`, or by nothing where that is None.
+        """Replace each batch by `function(batch)`; drop it if that is None.
 
         The function gives a container (a list, a record batch), a `pyarrow.Table` or a data frame
         of pandas or polars. The parameters are those of `map`; what fails is a batch, as the

@@ -62,7 +62,7 @@ class Stream(
     GenericMethods[T],
     StreamCore[T],
 ):
-    """Batches of records of type `T`, each batch with its time.
+    """A stream of records of type `T`, in batches at timestamps.
 
     Attributes
     ----------

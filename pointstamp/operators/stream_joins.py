@@ -325,10 +325,10 @@ class JoinMethods(StreamCore[T]):
         on_error: OnError = "raise",
         name: str = "Join",
     ) -> Any:
-        """Pairs of a record of this stream and one of `other`, of equal key.
+        """Join with `other` on equal keys: records of equal times, or, with `retain`, of all times.
 
-        Both streams are exchanged by key, and carry one kind of container. In columns a null is
-        no key, and a NaN is none anywhere: such records have no partner.
+        Both streams are exchanged by key, and must have the same kind of container. A null (in
+        columns) and a NaN match nothing.
 
         Parameters
         ----------
@@ -338,19 +338,19 @@ class JoinMethods(StreamCore[T]):
         other_key : optional
             The same for `other`; the default is `key`.
         retain : bool
-            False: records of equal time meet, and what has come is forgotten when
-            its time is complete. True: records of all times meet, each pair at the
-            least time at or after both, and all that has come is kept until the other
-            stream ends; times of a type of your own need a `join` method. An inner join.
+            False: records of equal times join, and are discarded when
+            their time is complete. True: records of all times join, each pair at the
+            least time at or after both, and all records are kept until the other
+            stream ends; custom timestamp types need a `join` method. Inner joins only.
         how : {"inner", "left", "right", "full", "semi", "anti"}
-            "inner": the pairs, each as soon as both of its records are there. The others
-            answer when a time is complete. "left", "right", "full": also the records of that
-            side, or of both, that have no partner, with None in its place, or nulls. "semi":
-            the records of this stream that have a partner, once each; "anti": those that
-            have none.
+            "inner": the pairs, each as soon as both records have arrived. The others
+            need a complete time. "left", "right", "full": also the records of that
+            side, or of both, without a partner, with None in its place, or nulls. "semi":
+            the records of this stream with a partner, once each; "anti": those
+            without.
         schemas : tuple of (pyarrow.Schema or None), optional
-            Of both streams, for an outer join of columns where one of them may have records
-            before the other one has had any batch, on any worker.
+            Of both streams, for an outer join of columns in which one stream may have records
+            before the other has had any batch, on any worker.
         on_error : {"raise", "route", "drop"}
             As for `map`, where a key fails or cannot be hashed; with "route" a second stream has
             the failures of both streams, whose operators are "JoinLeft" and "JoinRight".
@@ -368,11 +368,10 @@ class JoinMethods(StreamCore[T]):
         Raises
         ------
         BuildError
-            If there is no such join, or `retain` is given and it is no inner join.
+            If there is no such join, or `retain` is given for a join that is not inner.
         SchemaError
-            While it runs, if the columns of a side are needed and not known, or a worker gets
-            records of both sides whose keys are of types that have no value in common, as texts
-            and numbers.
+            While it runs, if the columns of a side are needed and not known, or if the keys of
+            both sides have incompatible types, such as strings and numbers.
 
         >>> import pointstamp as ps
         >>> def build(scope, how="inner"):

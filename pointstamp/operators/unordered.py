@@ -92,7 +92,7 @@ class UnorderedInputMethods(ScopeCore["Stream[Any]"]):
     def unordered_input(
         self, name: str = "UnorderedInput"
     ) -> tuple[tuple[UnorderedInput, Capability], Stream[Any]]:
-        """An input that may be open at many times at once, in no order.
+        """An input that is open at several times at once, each held by a capability.
 
         Gives `(handle, capability), stream`. What may still be sent is what there are
         capabilities for: the first, at the least time, and those made from it. They

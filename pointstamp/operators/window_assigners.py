@@ -30,7 +30,7 @@ Span = int | datetime.timedelta
 
 @dataclass(frozen=True)
 class Sliding:
-    """Windows `[k * slide + offset, k * slide + offset + size)`, for every integer k.
+    """Sliding windows `[k * slide + offset, k * slide + offset + size)`, for every integer k.
 
     They overlap where `slide` is less than `size`. Where it is more there are gaps between
     them, and a record in a gap is in no window and is not sent: that is sampling, as Flink
@@ -112,7 +112,7 @@ class Sliding:
 
 
 def Tumbling(size: Span, offset: Span = 0) -> Sliding:  # noqa: N802  (it is a kind of window)
-    """Windows `[k * size + offset, (k + 1) * size + offset)`: each record is in one.
+    """Tumbling windows `[k * size + offset, (k + 1) * size + offset)`: each record is in one.
 
     >>> Tumbling(10), Sliding(10, 5, offset=2)
     (Tumbling(size=10), Sliding(size=10, slide=5, offset=2))
@@ -122,7 +122,7 @@ def Tumbling(size: Span, offset: Span = 0) -> Sliding:  # noqa: N802  (it is a k
 
 @dataclass(frozen=True)
 class Sessions:
-    """Records of a key as long as each comes less than `gap` after the one before it.
+    """Session windows: records of a key, each less than `gap` after the one before it.
 
     A session is `[first, last + gap)`, of event times.
     """
@@ -149,7 +149,7 @@ class Sessions:
 
 
 class Window(NamedTuple, Generic[K, R]):
-    """A complete window, of a stream of rows."""
+    """A complete window of a stream of rows, with its records."""
 
     key: K
     start: Any
@@ -160,7 +160,7 @@ class Window(NamedTuple, Generic[K, R]):
 
 
 class WindowResult(NamedTuple, Generic[K, V]):
-    """What the records of a complete window, and of one key, come to."""
+    """The result of a complete window for one key, with its `value`."""
 
     key: K
     start: Any

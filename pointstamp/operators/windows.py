@@ -102,7 +102,7 @@ class WindowMethods(StreamCore[T]):
         on_error: OnError = "raise",
         name: str = "Window",
     ) -> Any:
-        """The records in windows of event time, each window when it is complete; and late ones.
+        """Assign records to event-time windows; complete windows, and a stream of late records.
 
         Event times are integers, or, where the sizes of windows are timedeltas, times of the
         calendar. An event clock says how far event time has come. A record that lies more than
@@ -212,7 +212,7 @@ class WindowMethods(StreamCore[T]):
         on_error: OnError = "raise",
         name: str = "CountWindow",
     ) -> Any:
-        """How many records each window has; of each key, if there is one.
+        """Count the records of each event-time window, and key, if there is one.
 
         The parameters, and the stream of late records, are those of `window`. Of a window only
         the counts are kept.
@@ -292,7 +292,7 @@ class WindowMethods(StreamCore[T]):
         on_error: OnError = "raise",
         name: str = "FoldWindow",
     ) -> Any:
-        """One value for each window; of each key, if there is one.
+        """Fold the records of each event-time window, and key, if there is one.
 
         The other parameters, and the stream of late records, are those of `window`.
 
@@ -393,7 +393,7 @@ class WindowMethods(StreamCore[T]):
         on_error: OnError = "raise",
         name: str = "ReduceWindow",
     ) -> Any:
-        """The records of each window, and key, reduced to one by `function(record, record)`.
+        """Reduce the records of each event-time window, and key, by `function(record, record)`.
 
         `function` is associative and commutative: records come in any order, and of a window
         only what they come to is kept. The other parameters, and the stream of late records, are
@@ -480,7 +480,7 @@ class WindowMethods(StreamCore[T]):
         on_error: OnError = "raise",
         name: str = "JoinWindow",
     ) -> Any:
-        """Pairs of a record of this stream and one of `other`, of equal key, in the same window.
+        """Join with `other` on equal keys within the same event-time window.
 
         A session is of the records of both streams. The other parameters are those of `window`.
 

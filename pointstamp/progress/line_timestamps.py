@@ -16,7 +16,7 @@ from pointstamp.progress.timestamp import Advance, Timestamp
 
 @dataclass(frozen=True)
 class _SignedInt(Timestamp):
-    """Integers, in their order, from that of 64 bits on that is the least."""
+    """Signed integers in their usual order; the least is that of 64 bits."""
 
     name = "SignedInt"
     minimum = -(2**63)

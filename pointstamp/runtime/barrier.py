@@ -16,7 +16,7 @@ from pointstamp.runtime.worker import Worker
 
 
 class Barrier:
-    """Has the workers wait for each other, again and again.
+    """A reusable barrier: each worker waits until all workers have reached it.
 
     Every worker makes one, at the same place among its dataflows. Closing it on any
     worker ends it; it is closed when `main` returns.

@@ -17,7 +17,7 @@ from pointstamp.errors import UsageError
 
 @dataclass(frozen=True)
 class Dashboard:
-    """Where a live page is served, as `ps.execute(..., dashboard=ps.Dashboard(port=8080))` says.
+    """Configures the live page of a run: `ps.execute(..., dashboard=ps.Dashboard(port=8080))`.
 
     Parameters
     ----------

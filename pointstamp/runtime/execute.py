@@ -49,70 +49,70 @@ def execute(
     telemetry: bool | Telemetry = False,
     progress_bar: bool = False,
 ) -> RunResults[Result]:
-    """Call `main(worker, *args)` on each worker, and complete what it built.
+    """Run `main(worker, *args)` on each worker, and complete the dataflows that it built.
 
-    When `main` returns, inputs still open are closed, and the worker steps until
-    every dataflow is complete. One worker runs in the calling thread; more run in
-    processes of their own, to which `main` and `args` travel by cloudpickle. There the linear
-    algebra of NumPy uses a worker's part of the processors, unless `OPENBLAS_NUM_THREADS` or
-    `OMP_NUM_THREADS` in the environment say otherwise.
+    When `main` returns, open inputs are closed, and the worker steps until
+    every dataflow is complete. A single worker runs in the calling thread; several run in
+    processes of their own, to which `main` and `args` are sent by cloudpickle. There NumPy's
+    linear algebra uses a worker's share of the processors, unless `OPENBLAS_NUM_THREADS` or
+    `OMP_NUM_THREADS` is set in the environment.
 
     Parameters
     ----------
     main : callable
         Gets a `Worker`, and `args`. All workers must build the same dataflows.
     workers : int
-        How many.
+        The number of workers.
     threads : bool
         Run them as threads of this process instead. They share an interpreter,
-        so this is for trying things, not for speed.
+        so this is for development, not for speed.
     progress : "demand" or "eager"
-        Whether workers send each other progress when it may advance another's
+        Whether workers send each other progress updates when these may advance another's
         frontier, or always at once, in more messages.
     accumulate : bool
-        Whether one worker of each machine adds up the progress of all, in place of each
-        sending its own to all others: far fewer messages, which take longer. Worth it with
-        many workers that all can go on while one is at work.
+        Whether one worker per machine accumulates the progress of all its workers, rather than
+        all sending theirs to all others: far fewer messages, with more latency. It pays with
+        many workers, if none of them is busy for long.
     log : Log, optional
-        Where the workers write down what they do: `ps.Log("run.log")`.
+        Record event logs of the workers: `ps.Log("run.log")`.
     watchdog_s : float, optional
-        Warn, through logging (by default: on standard error), with what holds what back,
-        when nothing has advanced on a worker for so many seconds, and not all is complete.
-        Choose it longer than the longest pause that is in order. Without it, a worker warns
-        after some ten seconds if it itself holds back what it waits for: a capability that
+        Log a warning (by default to standard error), with what holds the frontiers back,
+        when nothing has advanced on a worker for this many seconds, and not all is complete.
+        Choose it longer than the longest normal pause. Without it, a worker warns
+        after some ten seconds if it itself holds back what it waits for: by a capability that
         an operator keeps, or an input that the program does not advance while it waits.
     in_flight_bytes : int
-        About how much a channel may have in flight to one peer until the dataflow's sources
-        wait, on all workers; 0 for no limit.
+        Roughly how many bytes a channel may have in flight to one peer before the dataflow's
+        sources wait, on all workers; 0 for no limit.
     memory_limit : int or str, optional
-        How much of what waits (in channels, in stashes, in a service until an epoch is over)
-        each worker keeps in memory: bytes, or such as "512MB". What is more goes to disk, and
-        comes back in order. Arrangements of collections have large batches on disk where they take
-        more than half of it; other tables that operators keep are not counted, nor what they have
+        A limit on queued batches (in channels, in stashes, in a service until an epoch is over)
+        in memory, per worker: bytes, or a string such as "512MB". Batches beyond it are spilled
+        to disk, and read back in order. Large batches of arrangements of collections are spilled
+        beyond half of it; other operator state is not counted, nor batches that operators have
         taken.
     spill_directory : path, optional
-        Where on disk; the default is that of `tempfile`. The files have no names there, so
+        Where to spill; by default the directory of `tempfile`. The files are anonymous, so
         nothing is ever left over.
     dashboard : bool or Dashboard
-        Serve a live page of the program to this machine for as long as it runs; its address, with
+        Serve a live page on this machine while the program runs; its address, with
         a token, is written to standard error (`docs/watching.md`).
     metrics : int, str or MetricsEndpoint, optional
-        Serve metrics for Prometheus at `/metrics` of this port, and `/health` and `/ready`,
-        as long as the workers run: a port of this machine alone, 0 for a free one, or
-        "HOST:PORT". The logger "pointstamp.metrics" says which it is.
+        Serve Prometheus metrics at `/metrics` of this port, and `/health` and `/ready`,
+        while the workers run: a port on the loopback address, 0 for a free one, or
+        "HOST:PORT". The logger "pointstamp.metrics" logs the address.
     telemetry : bool or Telemetry
-        Give a trace of each epoch and each snapshot, and the same metrics, to OpenTelemetry: to its
-        global providers, or to those of a `ps.observability.Telemetry`; see `docs/operating.md`.
+        Report a trace of each epoch and each snapshot, and the same metrics, to OpenTelemetry: to
+        its global providers, or those of a `ps.observability.Telemetry`; see `docs/operating.md`.
     progress_bar : bool
-        Show on standard error how far the run is, or in the cell of a notebook: epochs, records,
-        their rate, and where all sources know how much they have to read, about how long that
-        takes (`docs/watching.md`). Where there is no terminal it is a line now and then.
+        Show the progress of the run on standard error, or in the cell of a notebook: epochs,
+        records, their rate, and an estimate of the time left if all sources know their size
+        (`docs/watching.md`). Without a terminal it is a line now and then.
 
     Returns
     -------
     RunResults
-        What each `main` returned, by the worker's index: a list, of which `table()` makes one
-        table where these are tables or columns.
+        The return values of `main`, by worker index: a list, whose `table()` combines them into
+        one table if they are tables or columns.
 
     Raises
     ------
@@ -120,11 +120,11 @@ def execute(
         When a worker raises, exits or dies. All are stopped within a second; the
         error has the first cause.
     UsageError
-        When an argument is not what it has to be; when `main` is a coroutine function or a
-        generator function: calling it runs nothing.
+        When an argument is invalid; when `main` is a coroutine function or a
+        generator function, as calling it runs nothing.
     MissingExtraError
-        If metrics are asked for, and prometheus_client is not installed; or telemetry, and the API
-        of OpenTelemetry is not; or a progress bar, and Rich is not.
+        If metrics need prometheus_client, telemetry the API of OpenTelemetry, or a progress bar
+        Rich, and it is not installed.
 
     Examples
     --------

@@ -64,54 +64,54 @@ def run(
     allow_new: Collection[str] = (),
     **options: Any,
 ) -> None:
-    """Run a dataflow with its own sources and sinks until the sources end.
+    """Run a dataflow with sources and sinks of its own until its sources end.
 
-    With a checkpoint it may be ended in any way and called again: it goes on with the last epoch
-    that counts, with as many workers as there are now. Records of a `Source` are then in the state
-    of operators, and in a `TransactionalSink`, exactly once.
+    With a checkpoint, a run that was ended in any way can be repeated: it resumes after the last
+    committed epoch, with any number of workers. Records of a `Source` then affect the state
+    of operators, and a `TransactionalSink`, exactly once.
 
     Parameters
     ----------
     build : callable
-        `build(scope)` makes the dataflow, the same on all workers, with one `scope.source(source)`
-        at least. It travels to the workers by cloudpickle.
+        `build(scope)` builds the dataflow, the same on all workers, with at least one
+        `scope.source(source)`. It is sent to the workers by cloudpickle.
     workers : int
-        How many, each in a process of its own.
+        The number of workers, each in a process of its own.
     checkpoint : path, URI or Checkpoint, optional
-        A folder for snapshots, of one program at a time. Without it nothing outlasts the run.
+        A folder for snapshots, of one program at a time. Without it no state survives the run.
     epoch_s : float
-        How long an epoch is, in seconds: so often there is a snapshot, and output of transactional
-        sinks. 0 begins each as soon as it can.
+        The length of an epoch in seconds: the interval of snapshots, and of commits of
+        transactional sinks. With 0 each epoch begins as soon as possible.
     threads : bool
         Run the workers as threads of this process instead.
     allow_missing, allow_new : collection of str
-        Operators of the snapshot that the dataflow has no more, and such that it has anew.
+        Operators with state that may be in the snapshot only, and in the dataflow only.
     **options
-        As of `execute`: `log`, `memory_limit`, `dashboard`, `metrics`, `telemetry` and so on.
+        As for `execute`: `log`, `memory_limit`, `dashboard`, `metrics`, `telemetry` and so on.
 
     Raises
     ------
     BuildError
         If the dataflow has no source.
     UndeclaredStateError
-        With a checkpoint, if an operator may keep what it does not declare.
+        With a checkpoint, if an operator may have state that it does not declare.
     CheckpointStructureError
-        If the snapshot is of another program.
+        If the snapshot does not match the program.
     CheckpointInUseError
-        If another program commits to the checkpoint. In an object store the one that came first
-        has it, at its next snapshot.
+        If another program uses the checkpoint. In an object store it is raised by the program
+        that came first, at its next snapshot.
     WorkerError
-        When a worker fails. Its cause is a `SourceError` or a `SinkError` where those are at
-        fault.
+        When a worker fails. Its cause is a `SourceError` or a `SinkError` if a source or a sink
+        failed.
 
     Notes
     -----
-    An epoch costs a pass over the keys that have changed, some files in the checkpoint, synced,
-    and a file or a transaction of each worker in each sink. All that is read of an epoch may be
-    under way at once; sources are held back by what is in flight.
+    An epoch costs a pass over the keys that have changed, some synced files in the checkpoint,
+    and a file or a transaction per worker in each sink. All records of an epoch may be
+    in flight at once; sources are held back if too much is.
 
     Windows of an `EventClock` that are open when the sources end stay in the checkpoint for the
-    next run, and sinks get them when they are complete; without a checkpoint, at the end.
+    next run, and are emitted when they are complete; without a checkpoint, at the end.
 
     Examples
     --------

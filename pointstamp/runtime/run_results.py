@@ -8,7 +8,7 @@ Result = TypeVar("Result")
 
 
 class RunResults(list[Result]):
-    """What each `main` returned, by the worker's index; a list in all that it does.
+    """The return values of `main`, by worker index; behaves as a list.
 
     >>> import pointstamp as ps
     >>> ps.execute(lambda worker: worker.index, workers=2, threads=True)

@@ -44,7 +44,7 @@ def run_worker(
     watches_for_stalls: bool = True,
     responder: Callable[[Worker], AbstractContextManager[object]] = introspected,
 ) -> Result:
-    """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
+    """Run `main(worker, *args)` as one worker, on a communicator, until all dataflows are complete.
 
     Leaves the communicator open, for its maker to close. Meanwhile `pointstamp explain` can ask
     what the worker waits for, and in the main thread of a process without a control connection

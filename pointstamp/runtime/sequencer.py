@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Sequencer(Generic[T]):
-    """A total order of what all workers push, seen alike by all.
+    """Puts messages of all workers into one total order, which every worker sees.
 
     Every worker makes one, at the same place among its dataflows. It is a dataflow:
     what was pushed is ordered and comes back while the workers step. Use it for

@@ -88,7 +88,7 @@ def simulate(
     memory_limit: int | str | None = None,
     spill_directory: str | PathLike[str] | None = None,
 ) -> list[Result]:
-    """Call `main(worker, *args)` on each of several workers, in this thread.
+    """Run `main(worker, *args)` on several simulated workers, in this thread.
 
     Like `execute`, but which worker goes on and which message arrives is decided
     by draws from `seed`: some workers and links are far slower than others, and

@@ -45,7 +45,7 @@ _POLL_EVERY = 4
 
 
 class Worker:
-    """Builds dataflows and steps them, together with its peers.
+    """Builds and runs dataflows, together with its peers.
 
     Parameters
     ----------
@@ -138,12 +138,12 @@ class Worker:
 
     @property
     def peers(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return self.communicator.peers
 
     @property
     def dropped(self) -> dict[str, int]:
-        """By operator: how many records its code failed on that `on_error="drop"` left out.
+        """The number of records dropped by `on_error="drop"`, by operator.
 
         >>> import pointstamp as ps
         >>> def main(worker):
@@ -164,7 +164,7 @@ class Worker:
         logged: bool = True,
         durable: Durable | None = None,
     ) -> Iterator[Scope]:
-        """Build a dataflow in a `with` block; it is ready to run at the end of it.
+        """Build a dataflow in a `with` block; it is ready to run when the block ends.
 
         All workers must build the same dataflows in the same order.
 
@@ -226,7 +226,7 @@ class Worker:
     def snapshot(
         self, epoch: int, write: Write | None = None, *, background: bool = True
     ) -> Snapshot:
-        """Have what the durable dataflows of this worker keep written, as of the end of an epoch.
+        """Request a snapshot of this worker's durable dataflows, as of the end of an epoch.
 
         Call it on every worker, before any of them sends what is later than `epoch` or
         advances an input past it. It returns at once. The worker goes on, and what it works on may
@@ -276,14 +276,14 @@ class Worker:
         return self._snapshots.begin(epoch, write, background=background)
 
     def abandon_snapshot(self, snapshot: Snapshot) -> None:
-        """Give up a snapshot of this worker; the next one is of everything.
+        """Abandon a snapshot of this worker; the next one is a full snapshot.
 
         Call it on every worker, so that no later part refers to files of one that is removed.
         """
         self._snapshots.abandon(snapshot)
 
     def step(self) -> bool:
-        """Do the work at hand; whether any dataflow is incomplete.
+        """Run the operators that have work; returns whether any dataflow is incomplete.
 
         It waits for nothing to do, so `while worker.step(): ...` completes all dataflows whose
         inputs are closed; `run` does so without taking the processor. For more, see `has_work`.
@@ -328,7 +328,7 @@ class Worker:
 
     @property
     def has_work(self) -> bool:
-        """Whether a step would find something to do that is at hand already.
+        """Whether a step would find work right now.
 
         What peers have sent meanwhile is seen by stepping only.
         """
@@ -356,7 +356,7 @@ class Worker:
         return [dataflow.name for dataflow in self._dataflows.values()]
 
     def step_or_park(self, timeout_s: float | None = None) -> bool:
-        """Wait until there is something to do, and step; whether any dataflow is incomplete.
+        """Wait until there is work, and step; returns whether any dataflow is incomplete.
 
         Parameters
         ----------
@@ -379,7 +379,7 @@ class Worker:
         return self.step()
 
     def step_while(self, condition: Callable[[], bool]) -> None:
-        """Step until `condition()` is false, parking when there is nothing to do."""
+        """Step until `condition()` is false, parking while there is no work."""
         check_condition(condition)
         was_waiting, self.is_waiting = self.is_waiting, True
         try:
@@ -389,7 +389,7 @@ class Worker:
             self.is_waiting = was_waiting
 
     def run(self, *until: Scope | str) -> None:
-        """Step until every dataflow is complete, or every one of those that are named.
+        """Step until all dataflows are complete, or all those that are named.
 
         Parameters
         ----------
@@ -430,7 +430,7 @@ class Worker:
             self.is_waiting = was_waiting
 
     def keep_within(self, n_epochs: int, input: InputHandle, probe: Probe) -> None:
-        """Step until at most `n_epochs` epochs of `input` are unfinished at `probe`.
+        """Step until at most `n_epochs` epochs of `input` are incomplete at `probe`.
 
         To be called after each `advance_to`, so that an input does not run ahead: its
         time is then at most `n_epochs` after the earliest that may still come. Also waits
@@ -473,7 +473,7 @@ class Worker:
         self.step_while(lambda: probe.less_than(now - n_epochs) or input.is_throttled)
 
     def drop_dataflow(self, dataflow: Scope | str) -> None:
-        """Give up a dataflow that is not complete: nothing of it runs any more.
+        """Cancel a dataflow that is not complete: nothing of it runs any more.
 
         All workers must drop the same dataflows, in the same order among what they build
         and drop; this returns at once, and does not wait for the others. Call it
@@ -551,7 +551,7 @@ class Worker:
         self.environment.inputs.clear()
 
     def finish(self) -> None:
-        """Close the inputs, complete all dataflows, and wait until the peers have too."""
+        """Close the inputs, complete all dataflows, and wait until the peers have done so, too."""
         if self._failure is not None:
             raise self._failure
         self.close_inputs()
@@ -577,7 +577,7 @@ class Worker:
                 all_closers.push(dataflow.closers)
 
     def outstanding(self) -> list[tuple[str, str, Any, int]]:
-        """(dataflow, place, time, count) of everything that is known to be unfinished."""
+        """All outstanding pointstamps that are known: (dataflow, location, time, count)."""
         return [
             (dataflow.name, *entry)
             for dataflow in self._dataflows.values()
@@ -586,7 +586,7 @@ class Worker:
         ]
 
     def explain(self) -> list[Holder]:
-        """What is outstanding and follows from nothing else that is; see `Probe.explain`."""
+        """The outstanding pointstamps that no other one leads to; see `Probe.explain`."""
         from pointstamp.runtime import diagnostics
 
         return diagnostics.all_causes(self)

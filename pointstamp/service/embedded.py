@@ -43,59 +43,59 @@ def serve(
     metrics: Any = None,
     telemetry: bool | Telemetry = False,
 ) -> Service:
-    """Run a dataflow that stays, on workers of this machine; what to drive it with.
+    """Start a long-running dataflow on workers of this machine; returns its `Service`.
 
-    Returns when the workers are ready. Leaving a `with` block over the service stops it
-    when all that was sent is complete; after an exception it aborts. So does letting go of a
-    service that was not stopped, with a `ResourceWarning`.
+    Returns when the workers are ready. A `with` block over the service stops it at its end,
+    when everything that was sent is complete, or aborts it after an exception. A service that is
+    garbage collected without `stop()` is aborted, with a `ResourceWarning`.
 
     Parameters
     ----------
     build : callable
         `build(scope, **inputs)` gets a stream of `pyarrow.RecordBatch` for each input, and
-        returns a dict of streams, one for each output, or the stream itself where there
-        is one output. Epochs are the times. It travels to the workers by cloudpickle.
+        returns a dict of streams, one for each output, or the stream itself if there
+        is only one. Times are epochs. It is sent to the workers by cloudpickle.
     workers : int
-        How many, each in a process of its own.
+        The number of workers, each in a process of its own.
     inputs, outputs : mapping
-        Of names to schemas: a `pyarrow.Schema`, or a dict of column names to types. Of streams.
+        Of names of streams to schemas: a `pyarrow.Schema`, or a dict of column names to types.
     collections : mapping, optional
-        Of names to schemas: inputs that are collections, as of `View`; or to a `ClockInput`, which
-        may go by itself, with `every=`. `build` is given a `Collection` for each, or a `Clock`, and
-        what it returns as collections are outputs, too, without being declared; a single one is
+        Of names to schemas, for inputs that are collections, as for `View`; or to a `ClockInput`,
+        which advances by itself with `every=`. `build` gets a `Collection` for each, or a `Clock`.
+        Collections that it returns are outputs, too, and need no declaration; a single one is
         called "result". `service.input(name)` has `insert`, `delete` and
-        `update`, or `upsert` and `remove` where it is declared as an `UpsertInput`;
+        `update`, or, if declared as an `UpsertInput`, `upsert` and `remove`;
         `service.advance()` commits an epoch, and `service.output(name)` has `changes` and
         `snapshot`.
     threads : bool
         Run the workers as threads of this process instead, which share an interpreter, and
         have no Flight servers for other programs.
     certificates : Certificates, optional
-        Have the Flight servers of the workers encrypt, and demand of every client a certificate
-        of the same roots, besides the token (mutual TLS).
+        Have the workers' Flight servers use mutual TLS: clients need a certificate
+        of the same roots, in addition to the token.
     checkpoint : path, URI or Checkpoint, optional
-        A folder that commits are written to before they count. A service that begins with one
-        admits again what was committed, with any number of workers, and its inputs go on
-        where they were. One service at a time may use it.
+        A folder that commits are written to before they count. A service that starts with one
+        replays what was committed, with any number of workers, and its inputs resume
+        where they were. Only one service at a time may use it.
     snapshot_every : int, optional
-        After how many epochs to make a snapshot of the operators' state in the checkpoint, so
-        that beginning again takes up that, and what was committed since. All operators with
-        state must declare it; see `docs/state.md`. Without it, all epochs are worked off again.
+        Take a snapshot of the operators' state every so many epochs, so that a restart restores
+        the last one, and replays what was committed since. All stateful operators
+        must declare their state; see `docs/state.md`. Without it, all epochs are replayed.
     allow_missing, allow_new : collection of str
-        Operators of the snapshot that the dataflow has no more, and such that it has anew.
+        Operators with state that may be in the snapshot only, and in the dataflow only.
     restart : RestartPolicy, optional
-        With a checkpoint: how often the workers are started again when one is lost. Requests
-        wait meanwhile, and the service goes on as if nothing had happened. None: it ends.
+        With a checkpoint: how often the workers are restarted when one is lost. Requests
+        block meanwhile, and then the service continues. None: the service ends.
     memory_limit, spill_directory : optional
-        How much of what waits each worker keeps in memory, in front of operators and of what is
-        sent, and where the rest goes; see `execute`.
+        A limit on queued and staged batches in memory, per worker, and where to spill the
+        rest; see `execute`.
     dashboard : bool or Dashboard
-        Serve a live page of the service to this machine for as long as it stays; see `execute`.
+        Serve a live page on this machine while the service runs; see `execute`.
     metrics : int, str or MetricsEndpoint, optional
-        Serve metrics for Prometheus at `/metrics` of a port, and `/health` and `/ready`; see
-        `execute`. `service.metrics_url` is where.
+        Serve Prometheus metrics at `/metrics` of a port, and `/health` and `/ready`; see
+        `execute`. `service.metrics_url` is the address.
     telemetry : bool or Telemetry
-        Give traces and metrics to OpenTelemetry; see `execute`.
+        Report traces and metrics to OpenTelemetry; see `execute`.
 
     Returns
     -------
@@ -106,14 +106,14 @@ def serve(
     BuildError
         If `build` cannot be called with these inputs.
     WorkerError
-        If a worker fails to start, for one because `build` returns other outputs. Later,
+        If a worker fails to start, for example because `build` returns other outputs. Later,
         every method of the service raises it, with the first cause, when a worker has failed
-        and is not started again.
+        and is not restarted.
 
     Notes
     -----
-    An epoch's records enter whole, at `advance_to`. The workers keep the output until `discard`;
-    without a checkpoint nothing outlasts them. `docs/service.md` says what lasts with one.
+    Epochs enter the dataflow atomically, at `advance_to`. The workers keep output until `discard`;
+    without a checkpoint no state survives them (`docs/service.md`).
 
     Examples
     --------

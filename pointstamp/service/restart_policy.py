@@ -10,7 +10,7 @@ from pointstamp.errors import UsageError
 
 @dataclass(frozen=True)
 class RestartPolicy:
-    """How often a service with a checkpoint starts its workers again when one is lost.
+    """How often, and with what delay, a service restarts its workers when one is lost.
 
     Attributes
     ----------

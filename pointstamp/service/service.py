@@ -65,7 +65,7 @@ NewOutput = Callable[["Service", str, Schema], CollectionOutput]
 
 
 class Service(contextlib.AbstractContextManager["Service"]):
-    """A dataflow that stays: send to its inputs, read its outputs.
+    """A long-running dataflow: clients send to its inputs and read its outputs.
 
     `ps.serve` and `pointstamp.spark.serve` make one. As a context manager it stops at
     the end of the block, and aborts after an exception.
@@ -120,7 +120,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """The number of workers."""
         return len(self._supervisor.workers)
 
     @property
@@ -131,12 +131,12 @@ class Service(contextlib.AbstractContextManager["Service"]):
 
     @property
     def metrics_url(self) -> str | None:
-        """Where `/metrics`, `/health` and `/ready` are served; None if they are not."""
+        """The URL of `/metrics`, `/health` and `/ready`; None if they are not served."""
         return self._metrics.url
 
     @property
     def dashboard_url(self) -> str | None:
-        """The whole address of the live page, with its token; None if it is not served."""
+        """The URL of the live page, with its token; None if it is not served."""
         if self._page is None or self._page.is_closed:
             return None
         url: str = self._page.url
@@ -156,7 +156,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
     def advance(
         self, *, max_staged_bytes: int | None = None, timeout_s: float | None = None
     ) -> int:
-        """Commit what was inserted and deleted since the last call, as one epoch; which one.
+        """Commit all changes since the last call as one epoch; returns its number.
 
         All collections go on together, those of which nothing was changed, too. Returns when it
         is decided; `output(name).changes(epoch)` waits until it is worked off.
@@ -189,13 +189,13 @@ class Service(contextlib.AbstractContextManager["Service"]):
         return ServiceProbe(self, None)
 
     def status(self) -> Status:
-        """At which epochs the inputs are, and from which on the outputs are not complete."""
+        """The current epochs of inputs, and the first incomplete epochs of outputs."""
         status = self.ask(protocol.GetStatus())
         self._supervisor.reached.note(status)
         return status
 
     def snapshot(self, *, soon: bool = False) -> dict[str, int | None]:
-        """The epochs of the last snapshot that is there, and of the next.
+        """The epochs of the last committed snapshot, and of the next one.
 
         As `{"committed": 19, "asked": 29}`; -1 if there is none yet, None while one is committed.
 
@@ -214,11 +214,11 @@ class Service(contextlib.AbstractContextManager["Service"]):
         return self.ask(protocol.RequestSnapshot(soon))
 
     def await_snapshot(self, epoch: int, timeout_s: float | None = TIMEOUT_S) -> bool:
-        """Wait until a snapshot of `epoch`, or of a later one, is there; whether it is."""
+        """Wait for a snapshot of `epoch` or a later one; returns whether there is one."""
         return self.wait(protocol.AwaitSnapshot(epoch_of(epoch)), timeout_s)
 
     def stop(self) -> None:
-        """Commit what was sent, close the inputs, and end the workers when all is complete.
+        """Commit what was sent, close the inputs, and end the workers when everything is complete.
 
         What the outputs have and was not discarded is fetched before, so that it can
         be read afterwards. Stopping twice is stopping once. If another program has closed an input
@@ -264,7 +264,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
             raise refused[0]
 
     def abort(self) -> None:
-        """End the workers as they are; what is not complete is lost. Again does nothing."""
+        """End the workers at once; incomplete epochs are lost. Can be repeated."""
         if not self._is_over:
             self._is_over = True
             self._close_page()
@@ -295,7 +295,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
 
     @property
     def is_over(self) -> bool:
-        """Whether it was stopped, or aborted."""
+        """Whether the service was stopped or aborted."""
         return self._is_over
 
     def probe_of(self, output: str) -> ServiceProbe:
@@ -316,11 +316,11 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._supervisor.reached.closed.update(inputs)
 
     def last_complete(self, output: str) -> int:
-        """The last epoch that is complete at an output."""
+        """The last complete epoch of an output."""
         return self.status().last_complete(output)
 
     def discarded_of(self, output: str) -> int:
-        """The last epoch of an output that is discarded."""
+        """The last discarded epoch of an output."""
         known_here = self._supervisor.reached.discarded.get(output, -1)
         return max(known_here, self.status().discarded[output])
 
@@ -330,7 +330,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._supervisor.reached.note_discarded(output, upto)
 
     def read_all(self, request: protocol.ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
-        """What all workers have, in the order of the epochs."""
+        """The batches of all workers, in the order of epochs."""
         parts = self._supervisor.ask(lambda ws: [worker.read(request) for worker in ws])
         return sorted((pair for part in parts for pair in part), key=lambda pair: pair[0])
 
@@ -353,7 +353,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
     # Asking workers.
 
     def ask(self, request: Verb[Answer], worker: int = 0, until: float | None = None) -> Answer:
-        """What a worker answers; if one is lost for good, the cause of that is raised."""
+        """A worker's answer to a request; raises the cause if a worker is lost for good."""
         return self._supervisor.ask(lambda workers: workers[worker].ask(request), until)
 
     def wait(

@@ -52,7 +52,7 @@ ID, SOURCE, TARGET = "id", "src", "dst"
 def graph(
     vertices: DataFrame, edges: DataFrame | None = None, *, workers: int | None = None
 ) -> SparkGraph:
-    """A graph of DataFrames: vertices with a column `id`, edges with `src` and `dst`.
+    """Make a graph of DataFrames: vertices with a column `id`, edges with `src` and `dst`.
 
     Parameters
     ----------

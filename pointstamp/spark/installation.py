@@ -76,7 +76,7 @@ class Found:
 
 
 def install_on_executors(spark: SparkSession) -> bool:
-    """Bring this package to the executors, if they lack it or have another version of it.
+    """Install this package on the executors, if they lack it or have another version.
 
     Call it before the first `run` of a session: a Python process that has imported
     another version keeps that until it ends. What a task finds is this program's version,

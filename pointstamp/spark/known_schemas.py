@@ -33,7 +33,7 @@ _COLUMN = re.compile(
 
 
 def with_schema(frame: DataFrame, schema: str | StructType) -> DataFrame:
-    """`frame` with columns that are said, in place of asked for.
+    """`frame` with its schema declared, so that Spark need not be asked for it.
 
     In a declarative pipeline it comes first: the functions that define tables may not ask for the
     columns of other tables of the pipeline, which `run`, `graph` and `maintain_stream` need.

@@ -38,7 +38,7 @@ def maintain(
     collections: Mapping[str, Any] | None = None,
     certificates: Certificates | None = None,
 ) -> Any:
-    """Bring the results of a dataflow of collections up to date by one job; what changed of them.
+    """Update the results of a dataflow of collections by a single job; returns their changes.
 
     The job begins with the snapshot that the run before has left in the checkpoint, takes in the
     changes as one epoch, and leaves the next snapshot. So a nightly job costs what has changed,

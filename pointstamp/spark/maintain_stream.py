@@ -39,7 +39,7 @@ def maintain_stream(
     collections: Mapping[str, Any] | None = None,
     certificates: Certificates | None = None,
 ) -> DataFrame:
-    """A stream of what changes of a collection, which is made of streams of changes of others.
+    """Maintain a collection by a streaming query's batches; returns the stream of its changes.
 
     Each batch of the query is an epoch. Its tasks load what was kept of the batch before, and
     write what has to be kept for the next, so that nothing runs between batches, and nothing has

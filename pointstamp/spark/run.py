@@ -83,7 +83,7 @@ def run(
     check: bool = True,
     metrics: int | str | MetricsEndpoint | None = None,
 ) -> DataFrame:
-    """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
+    """Run a dataflow as a stage: DataFrames in, DataFrame out. Lazy: nothing runs before an action.
 
     Another action may run the dataflow again, or take what Spark has kept of the one before;
     `cache` has it kept. The dataflow is built once by this call, in milliseconds and without a

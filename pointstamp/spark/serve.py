@@ -61,7 +61,7 @@ def serve(
     metrics: Any = None,
     telemetry: bool | Telemetry = False,
 ) -> Service:
-    """Run a dataflow that stays, on the tasks of a Spark job; what to drive it with.
+    """Start a long-running dataflow in the tasks of a Spark job; returns its service.
 
     Returns when the workers are connected. In this session `format("pointstamp")` is then a
     sink and a source of streams, and a source of batches; see `docs/service.md`.

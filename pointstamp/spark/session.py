@@ -66,7 +66,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 
 
 def session(master: str | None = None, workers: int = 1) -> SparkSession:
-    """The active Spark session, or a new one that `workers` tasks fit into at once.
+    """The active Spark session, or a new local one with slots for `workers` tasks.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def session(master: str | None = None, workers: int = 1) -> SparkSession:
 
 
 def is_active() -> bool:
-    """Whether this program has a Spark session already, which `session` would give."""
+    """Whether this program has an active Spark session, which `session` would return."""
     return _current() is not None
 
 

@@ -2,12 +2,12 @@
 
 - `collect` runs a small dataflow and returns its records, with their times: for tests of
   operators and of what is built from them.
-- `Oracle` observes a simulation and compares what each operator, scope and probe believes of
-  completeness with what is outstanding: for operators that hold capabilities, and for those
-  that speak `pointstamp.progress.operate.Operate` themselves (another runtime's scopes).
-- `check_timestamp` looks for values that break a law of a `Timestamp`.
-- `check_communicator` is the conformance suite of a `Communicator`.
-- `check_source` and `check_sink` are those of what brings data in and out.
+- `Oracle` observes a simulation and compares the frontiers of each operator, scope and probe
+  with the outstanding pointstamps: for operators that hold capabilities, and for those
+  that implement `pointstamp.progress.operate.Operate` themselves (scopes of other runtimes).
+- `check_timestamp` searches for values that violate a law of a `Timestamp`.
+- `check_communicator` is the conformance suite of communicators.
+- `check_source` and `check_sink` are the conformance suites of sources and sinks.
 
 Random dataflows and planted bugs, which test Pointstamp itself, are in `tests/simulation`.
 """

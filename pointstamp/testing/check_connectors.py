@@ -225,7 +225,7 @@ def _records(items: Sequence[_Item]) -> list[Any]:
 def check_sink(
     sink: Any, batches: Sequence[Any], read: Callable[[], Sequence[Any]], *, workers: int = 2
 ) -> None:
-    """Check that a sink brings each record, and a transactional one brings it exactly once.
+    """Check that a sink writes each record, and a transactional sink exactly once.
 
     Writes `batches` in epochs, by several writers; a transactional sink is committed twice, and
     by a copy that was pickled. Some of what is prepared is left as a crash leaves it.

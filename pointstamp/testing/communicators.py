@@ -37,7 +37,7 @@ N_SMALL = 5_000
 
 
 def check_communicator(run: Run, batches: Sequence[Any] = ()) -> None:
-    """Check that what `run` connects its workers with keeps the laws of communicators.
+    """Check that the communicators that `run` passes to its workers satisfy the protocol's laws.
 
     Parameters
     ----------

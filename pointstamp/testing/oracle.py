@@ -41,11 +41,11 @@ CHECK_EVERY = 64
 
 
 class SafetyError(AssertionError):
-    """A frontier shows a time as complete, and it is not (I1)."""
+    """A frontier has passed a time that is not complete (I1)."""
 
 
 class LivenessError(AssertionError):
-    """A run ended, and something is left or still expected (I2)."""
+    """A run ended with work left or times still expected (I2)."""
 
 
 class Place(NamedTuple):
@@ -164,7 +164,7 @@ class _Instance:
 
 
 class Oracle:
-    """Watches one simulation; use it in a `with`, and hand `observe` to the simulation.
+    """Checks one simulation after every action; use it in a `with`, and pass its `observe` along.
 
     >>> from pointstamp.runtime.schedule import Schedule
     >>> def main(worker):

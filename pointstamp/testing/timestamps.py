@@ -57,7 +57,7 @@ def check_timestamp(
     outer: Sequence[Timestamp] = (),
     wrong: Sequence[Any] = (),
 ) -> None:
-    """Check that a timestamp type keeps the laws of timestamp types.
+    """Check that a timestamp type satisfies the laws of timestamp types.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         *,
         weight: str | None = None,
     ) -> Frame:
-        """How likely a walk along the edges, with random jumps, is at each vertex: `pagerank`.
+        """The PageRank of each vertex: `pagerank`.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         *,
         weight: str | None = None,
     ) -> Frame:
-        """The ranks of `page_rank` from each of some sources: `pageranks`, a list of float64.
+        """The personalized PageRank for each of several sources: `pageranks`, a list of float64.
 
         They are in the order of `source_ids`, and all found in the same rounds.
         """
@@ -155,7 +155,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
     # Distances.
 
     def shortest_paths(self, landmarks: Sequence[Any], *, is_directed: bool = True) -> Frame:
-        """The fewest edges from each vertex to each landmark: `distances`, a map by landmark.
+        """The distance in edges from each vertex to each landmark: `distances`, a map by landmark.
 
         A landmark that cannot be reached is not in the map of a vertex.
         """
@@ -177,7 +177,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
     def sssp(
         self, source_id: Any, weight: str | None = "weight", *, is_directed: bool = True
     ) -> Frame:
-        """The least sum of weights on a way from one vertex to each: `distance`, float64.
+        """The weighted distance from one vertex to each: `distance`, float64.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
     # Groups.
 
     def label_propagation(self, max_iter: int) -> Frame:
-        """Communities: each round every vertex takes the `label` that most neighbours have.
+        """Communities: in each round a vertex takes the most frequent `label` of its neighbours.
 
         A label is the id of a vertex. In- and out-neighbours vote, those that are both twice;
         of labels that are as frequent the least is taken. See `communities`.
@@ -215,14 +215,14 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         return self._answered(VertexQuestion(build, ValueColumn(COMMUNITY, "label", "id")))
 
     def connected_components(self) -> Frame:
-        """The `component` of each vertex, directions ignored: the id of one of its vertices."""
+        """The connected `component` of each vertex, directions ignored: the id of a vertex."""
         from pointstamp.graph.components import COMPONENT, connected_components
 
         kind = ValueColumn(COMPONENT, "component", "id")
         return self._answered(VertexQuestion(connected_components, kind))
 
     def strongly_connected_components(self) -> Frame:
-        """The `component` of each vertex, of those that lead to each other: the id of one."""
+        """The strongly connected `component` of each vertex: the id of a vertex in it."""
         from pointstamp.graph.components import COMPONENT
         from pointstamp.graph.scc import strongly_connected_components
 
@@ -232,7 +232,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
     def power_iteration_clustering(
         self, k: int, max_iter: int, weight_col: str | None = None
     ) -> Frame:
-        """At most k groups of vertices that are near each other: `cluster`, int64 from 0.
+        """Power iteration clustering into at most k groups: `cluster`, int64 from 0.
 
         Parameters
         ----------
@@ -264,13 +264,13 @@ class GraphAlgorithms(ABC, Generic[Frame]):
     # Density.
 
     def triangle_count(self) -> Frame:
-        """How many triangles each vertex is in, directions and repetitions ignored: `count`."""
+        """The number of triangles at each vertex, ignoring directions and duplicates: `count`."""
         from pointstamp.graph.clustering import COUNT, triangle_counts
 
         return self._answered(VertexQuestion(triangle_counts, ValueColumn(COUNT, "count", "long")))
 
     def k_core(self) -> Frame:
-        """The largest k for which a vertex is in the k-core: `kcore`.
+        """The core number of each vertex, the largest k such that it is in the k-core: `kcore`.
 
         Directions are ignored, and edges that repeat count once. See `core_numbers`.
         """
@@ -279,7 +279,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         return self._answered(VertexQuestion(core_numbers, ValueColumn(CORE, "kcore", "long")))
 
     def clustering(self, *, is_directed: bool = False) -> Frame:
-        """The share of pairs of neighbours that are edges: `coefficient`, float64."""
+        """The local clustering coefficient of each vertex: `coefficient`, float64."""
         from pointstamp.graph.clustering import COEFFICIENT, local_clustering
 
         build = partial(local_clustering, directed=is_directed)
@@ -287,7 +287,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         return self._answered(VertexQuestion(build, kind))
 
     def maximal_independent_set(self, seed: int = 42) -> Frame:
-        """Whether each vertex is `selected`, so that no two are neighbours and none can be added.
+        """A maximal independent set: whether each vertex is `selected`; no two are neighbours.
 
         The same for the same seed and ids, on any number of workers.
         """

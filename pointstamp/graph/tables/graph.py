@@ -132,17 +132,17 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
 
     @property
     def degrees(self) -> Any:
-        """How many edges each vertex has, at either end: `id` and `degree`, of those with any."""
+        """The number of edges at each vertex that has any: `id` and `degree`."""
         return self._degrees(self._ends, "degree")
 
     @property
     def in_degrees(self) -> Any:
-        """How many edges lead to each vertex: `id` and `in_degree`, of those with any."""
+        """The number of edges to each vertex that has any: `id` and `in_degree`."""
         return self._degrees(self._ends[1:], "in_degree")
 
     @property
     def out_degrees(self) -> Any:
-        """How many edges lead from each vertex: `id` and `out_degree`, of those with any."""
+        """The number of edges from each vertex that has any: `id` and `out_degree`."""
         return self._degrees(self._ends[:1], "out_degree")
 
     def _degrees(self, ends: Sequence[Ints], name: str) -> Any:
@@ -153,7 +153,7 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
     # Other graphs.
 
     def filter_vertices(self, condition: Any) -> Graph:
-        """The graph of the vertices for which a condition is true, and of the edges between them.
+        """The graph of the vertices that satisfy a condition, and of the edges between them.
 
         condition : SQL text over the columns of the vertices, or a `pyarrow.compute.Expression`
 
@@ -169,12 +169,12 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         return self._with(self._vertices.filter(pa.array(kept)), edges)
 
     def filter_edges(self, condition: Any) -> Graph:
-        """The graph of all vertices and of the edges for which a condition is true."""
+        """The graph of all vertices, and of the edges that satisfy a condition."""
         kept = mask_of(condition, self._edges, "edges")
         return self._with(self._vertices, self._edges.filter(pa.array(kept)))
 
     def drop_isolated_vertices(self) -> Graph:
-        """The graph without the vertices that no edge has as an end."""
+        """The graph without vertices that have no edges."""
         has_edges = np.zeros(len(self._ids), np.bool_)
         for ends in self._ends:
             has_edges[ends] = True
@@ -182,7 +182,7 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         return self._with(kept, self._edges)
 
     def as_undirected(self) -> Graph:
-        """The graph with each edge in both directions, with the same attributes."""
+        """The graph with each edge in both directions, with equal attributes."""
         return self._with(self._vertices, pa.concat_tables([self._edges, self.reverse().edges]))
 
     def reverse(self) -> Graph:
@@ -195,7 +195,7 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         return type(self)(vertices, edges, workers=self._run.workers, threads=self._run.threads)
 
     def validate(self) -> None:
-        """Check that the tables are a graph.
+        """Check that the tables make a valid graph.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         send_to_src: Given | None = None,
         send_to_dst: Given | None = None,
     ) -> Any:
-        """What messages along all edges come to at the vertices that get any.
+        """Aggregate messages along all edges at the vertices that receive any.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         max_iter: int = 10,
         early_stopping: bool = True,
     ) -> Any:
-        """A vertex program in rounds: messages along edges, and what they make of columns.
+        """Run a vertex program in supersteps: messages along edges, which update columns.
 
         Parameters
         ----------

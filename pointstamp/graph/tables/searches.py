@@ -85,7 +85,7 @@ class GraphSearches(ABC, Generic[Frame]):
         return self._found([replace(search, limit=limit) for search in searches], limit)
 
     def count(self, pattern: str, where: str | None = None, *, distinct: bool = False) -> int:
-        """How many matches `find` would give; the last step of each is counted and not made."""
+        """The number of matches that `find` would return; the last step is not materialized."""
         return self._counted(self._searches(pattern, where, distinct))
 
     # Paths.
@@ -105,7 +105,7 @@ class GraphSearches(ABC, Generic[Frame]):
         edge_filter: str | None = None,
         max_path_length: int = 10,
     ) -> Frame:
-        """The shortest paths from vertices for which one condition is true to those for another.
+        """The shortest paths from vertices that satisfy one condition to those satisfying another.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class GraphSearches(ABC, Generic[Frame]):
         """What a task finds: a column of lists of ids."""
 
     def detect_cycles(self, max_length: int | None = None) -> Frame:
-        """Every simple cycle, once: `found_cycles`, a list of ids that ends where it begins.
+        """All simple cycles, once each: `found_cycles`, a list of ids that ends where it begins.
 
         Parameters
         ----------
