@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.errors import ColumnError, GraphError, SchemaError, UsageError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
 from pointstamp.graph.tables.argument_checks import check_names
-from pointstamp.graph.tables.condition_types import check_conditions, check_ends
+from pointstamp.graph.tables.condition_types import (
+    check_conditions,
+    check_ends,
+    ends_in_zone,
+    in_zone,
+)
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.exchanged import (
     AnswerFlow,
@@ -390,7 +395,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
     def _found(self, searches: list[ElementSearch], limit: int | None) -> DataFrame:
         from pyspark.sql import types
 
-        check_conditions(searches, self._arrow_schemas)
+        searches = self._checked(searches)
         columns = all_columns([search.pattern for search in searches])
         structs = {"vertex": self._vertices.schema, "edge": self._edges.schema}
         fields = [types.StructField(name, structs[kind]) for name, kind in columns.items()]
@@ -404,14 +409,24 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         found = self._run("matches in a graph", flow, self._edges, schema)
         return found if limit is None else found.limit(min(limit, 2**31 - 1))  # Spark's most
 
-    def _counted(self, searches: list[ElementSearch]) -> int:
+    def _checked(self, searches: list[ElementSearch]) -> list[ElementSearch]:
+        """The searches, whose conditions can be computed, as Spark would read them."""
+        searches = in_zone(searches, self._arrow_schemas, self._zone)
         check_conditions(searches, self._arrow_schemas)
-        flow = CountFlow(searches)
+        return searches
+
+    @property
+    def _zone(self) -> str:
+        return str(self._vertices.sparkSession.conf.get("spark.sql.session.timeZone"))
+
+    def _counted(self, searches: list[ElementSearch]) -> int:
+        flow = CountFlow(self._checked(searches))
         counts = self._run("count of matches in a graph", flow, self._edges, "count long")
         with self._called("count"):
             return sum(row[0] for row in counts.collect())
 
     def _path_length(self, ends: PathEnds) -> int:
+        ends = ends_in_zone(ends, self._arrow_schemas, self._zone)
         check_ends(ends, self._arrow_schemas)
         what = "length of paths in a graph"
         lengths = self._run(what, LengthFlow(ends), self._edges, "length long")

@@ -294,7 +294,6 @@ def test_what_is_no_graph_is_refused(spark):
     ("condition", "says"),
     [
         ("a.n > 'x'", "^'>' cannot be computed of int64, string"),
-        ("a.at < timestamp '2020-01-01 00:00:00'", "a time with a zone is a moment"),
         ("a.n + 1", "^a condition is true or false, and this is int64"),
         ("_e2.n = true", "^'=' cannot be computed of int64, bool"),
     ],
@@ -341,6 +340,31 @@ def test_times_that_collect_gave_are_ids_again(spark):
         assert {row.id: row.distance for row in found} == {first.id: 0.0, second.id: 1.0}
     finally:
         spark.conf.unset("spark.sql.session.timeZone")
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "+05:30"])
+def test_a_time_without_a_zone_is_in_that_of_the_session_as_in_spark(spark, zone):
+    key = "spark.sql.session.timeZone"
+    before = spark.conf.get(key)
+    spark.conf.set(key, zone)
+    try:
+        hours = "timestamp '2026-06-30 20:00:00' + make_interval(0, 0, 0, 0, id)"
+        edges = spark.range(9).selectExpr("id as src", "id + 1 as dst", f"{hours} as at")
+        assert edges.schema["at"].dataType.typeName() == "timestamp"
+        graph = pointstamp.spark.graph(edges, workers=1)
+        for condition in (
+            "{} >= timestamp '2026-07-01 00:00:00'",
+            "{} between timestamp '2026-06-30 21:00:00' and timestamp '2026-06-30 23:00:00+00:00'",
+            "{} in (timestamp '2026-06-30 22:00:00', timestamp '2026-07-01 01:00:00')",
+        ):
+            expected = edges.filter(condition.format("at")).count()
+            assert graph.count("(a)-[e]->(b)", condition.format("e.at")) == expected
+        paths = graph.bfs("id = 0", "id = 2", "at < timestamp '2026-06-30 22:00:00'")
+        assert paths.count() == 1
+        paths = graph.bfs("id = 0", "id = 2", "at < timestamp '2026-06-30 21:00:00'")
+        assert paths.count() == 0
+    finally:
+        spark.conf.set(key, before)
 
 
 def ages_of_edges(batch):
