@@ -114,8 +114,11 @@ def first_line(module: str, name: str) -> str:
     """
     for node in _tree(_file(module)).body:
         if getattr(node, "name", None) == name:
-            text = ast.get_docstring(node) or ""  # type: ignore[arg-type]  # a class or a function
-            return " ".join(text.split("\n\n")[0].split())
+            text = ast.get_docstring(node)  # type: ignore[arg-type]  # a class or a function
+            if text:  # overloads come before what has one
+                return " ".join(text.split("\n\n")[0].split())
+        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+            return first_line(str(node.module), name)
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             made = MADE.match(ast.unparse(node.value))
             return first_line(module, made[1]) if made else ""

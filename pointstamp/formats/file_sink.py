@@ -132,8 +132,7 @@ class FileSink:
     def abort(self, run: str) -> None:
         """Remove what other runs have staged; see `TransactionalSink`."""
         with self._refusing("remove what is not committed"):
-            selector = fs.FileSelector(self.at(STAGED), allow_not_found=True)
-            for info in self.filesystem.get_file_info(selector):
+            for info in self._listed(self.at(STAGED)):
                 if info.type == fs.FileType.File and not info.base_name.startswith(run):
                     self.filesystem.delete_file(info.path)
 
@@ -152,8 +151,7 @@ class FileSink:
 
     def _check_empty(self) -> None:
         with self._refusing("list the folder"):
-            selector = fs.FileSelector(self._path, allow_not_found=True)
-            found = sorted(info.base_name for info in self.filesystem.get_file_info(selector))
+            found = sorted(info.base_name for info in self._listed(self._path))
         parts = [name for name in found if name.startswith("part-")]
         if parts:
             raise SinkError(
@@ -161,6 +159,14 @@ class FileSink:
                 "the program begins from the start: begin with the checkpoint of that run, or "
                 "write to another folder"
             )
+
+    def _listed(self, folder: str) -> list[Any]:
+        try:
+            selector = fs.FileSelector(folder, allow_not_found=True)
+            return list(self.filesystem.get_file_info(selector))
+        except FileNotFoundError:
+            # Arrow looks a second time whether it is there: another worker made it in between.
+            return []
 
     def _is_there(self, path: str) -> bool:
         is_file: bool = self.filesystem.get_file_info(path).type == fs.FileType.File

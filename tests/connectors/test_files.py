@@ -262,6 +262,19 @@ def test_what_a_sink_writes_as_csv_is_read_as_it_was(tmp_path: Path, *, with_sch
     assert [math.isnan(first), math.isnan(second), null, one] == [True, True, None, 1]
 
 
+def test_a_folder_that_another_worker_makes_meanwhile_is_empty(tmp_path: Path) -> None:
+    class MadeMeanwhile:
+        """Arrow looks twice: whether the folder can be listed, and whether it is there."""
+
+        def get_file_info(self, selector: Any) -> Any:
+            raise FileNotFoundError(f"Cannot list directory '{selector.base_dir}'")
+
+    sink: Any = FileSink(tmp_path / "out")
+    sink.filesystem = MadeMeanwhile()
+    sink.abort("a run")
+    sink._check_empty()
+
+
 def test_two_sinks_of_one_folder_are_refused(tmp_path: Path) -> None:
     def flow(scope: Any) -> None:
         numbers = scope.source(small(tmp_path / "in"))
