@@ -27,7 +27,7 @@ from pointstamp.communication.communicator import Message
 from pointstamp.communication.mailbox import ChannelEnd, Mailbox
 from pointstamp.containers.codec import encode
 
-FLAT = "each to each"
+FLAT = "all-to-all"
 LAYOUTS = {
     "tiny": ((4, 2),),
     "small": ((16, 1), (16, 4)),
@@ -263,9 +263,9 @@ BENCHMARK = Benchmark(
 
 
 HEAD = (
-    "| workers | machines | messages: each to each | added up | between machines: each to each "
-    "| added up | KB between machines: each to each | added up | us per round: each to each "
-    "| added up |\n|---|---|---|---|---|---|---|---|---|---|"
+    "| workers | machines | messages: all-to-all | accumulated | between machines: all-to-all "
+    "| accumulated | KB between machines: all-to-all | accumulated | us per round: all-to-all "
+    "| accumulated |\n|---|---|---|---|---|---|---|---|---|---|"
 )
 
 

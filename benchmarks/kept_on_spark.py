@@ -243,8 +243,8 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="kept_on_spark",
     title="A report of ten million rows kept up to date on Spark, and an epoch by a stream",
-    about="On two tasks. Of the report a sample is a round of changes, or all of it computed; of "
-    "the stream it is a batch.",
+    about="On two tasks. A sample of the report is a round of changes, or one full computation; "
+    "a sample of the stream is a batch.",
     quantity=Quantity("ms", 1e3),
     cases=cases,
     baselines=(RECOMPUTED, COUNT),

@@ -158,7 +158,7 @@ BENCHMARK = Benchmark(
     name="large_graphs",
     title="R-MAT graphs of 16 and 32 million edges",
     about="From columns of edges in memory to the answer, once each; what takes longer than five "
-    "minutes is given up. It takes long, and so runs only when it is named.",
+    "minutes is aborted. It takes long, and so runs only when named.",
     quantity=Quantity("s"),
     cases=cases,
     baselines=(NUMBA,),

@@ -215,11 +215,11 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="service_latency",
     title="An epoch through a service, and a batch through Spark",
-    about="A running count of 10,000 keys, on two workers. A sample is an epoch, or a batch of "
-    "Spark; where there are fewer than a hundred of them, p99 is the longest. Baselines are "
-    "streams with the same source as `by writeStream` has, and all streams have a checkpoint of "
-    f"Spark's; `{DURABLE[2:]}` is that of the service, where each epoch is synced, and every "
-    f"{SNAPSHOT_EVERY} epochs there is a snapshot. A dict in the driver does not outlast it.",
+    about="A running count of 10,000 keys, on two workers. A sample is an epoch, or a micro-batch "
+    "of Spark; with fewer than a hundred samples, p99 is the longest. The baselines are streams "
+    "with the same source as `by writeStream`; all streams have a checkpoint of Spark's. "
+    f"`{DURABLE[2:]}` means the checkpoint of the service, which syncs each epoch and takes a "
+    f"snapshot every {SNAPSHOT_EVERY} epochs. A dict in the driver does not outlive it.",
     quantity=Quantity("ms", 1e3),
     cases=cases,
     baselines=(FOREACH,),

@@ -137,8 +137,8 @@ def _on_spark() -> Start:
 BENCHMARK = Benchmark(
     name="service_loop",
     title="A hundred rounds in one epoch, and a hundred jobs of Spark",
-    about="A walk along a path, one edge in each round, on two workers; from sending its start to "
-    "having read its end. A sample of ours is an epoch, one of Spark a hundred jobs.",
+    about="A walk along a path, one edge per round, on two workers: the time from sending its "
+    "start to reading its end. A sample of ours is an epoch, one of Spark's a hundred jobs.",
     quantity=Quantity("ms", 1e3),
     cases=cases,
     baselines=(JOBS,),

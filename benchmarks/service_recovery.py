@@ -219,10 +219,10 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="service_recovery",
     title="From a kill to the next count",
-    about="A running count with a checkpoint, killed, and started again from what is on disk. "
-    "Where `a worker` is killed, the program that holds the service lives on and serves again. "
-    "Spark is killed as a whole, with its JVM, as `the program` is. Each time is of another kill; "
-    f"Spark is killed {SAMPLES_OF_SPARK} times, as that takes long.",
+    about="A running count with a checkpoint is killed, and restarted from what is on disk. "
+    "With `a worker` killed, the program that holds the service lives on and restarts the "
+    "workers. Spark is killed as a whole, with its JVM, like `the program`. Each sample is "
+    f"another kill; Spark is killed {SAMPLES_OF_SPARK} times, as that takes long.",
     quantity=Quantity("s"),
     cases=cases,
     baselines=(SPARK,),

@@ -287,13 +287,14 @@ def together(size: Size) -> Mapping[str, Reading]:
 BENCHMARK = Benchmark(
     name="service_soak",
     title="The memory of a service in an hour",
-    about="Resident memory of the processes that last: for ours the program that holds the "
-    "service and the two workers (on Spark: also those that Spark has for a sink and a source in "
-    "Python, about ten; its JVM is a row), "
+    about="Resident memory of the long-lived processes: for ours the program that holds the "
+    "service and the two workers (on Spark, also the Python processes of a sink and a source, "
+    "about ten; the JVM has a row of its own), "
     f"for Spark the JVM and its Python. {EPOCHS_PER_S} epochs of {N_RECORDS} records per second, "
-    f"or as many records in a batch every {BATCH_S} s where Spark feeds; {N_KEYS:,} keys; with "
-    "checkpoint and snapshots, and readers that forget. A sample is a look, every ten seconds; "
-    "a row is the ten minutes up to there. It runs for an hour, and so only when it is named.",
+    f"or as many records in a batch every {BATCH_S} s if Spark feeds the service; {N_KEYS:,} keys; "
+    "with checkpoint and snapshots, and readers that discard what they have read. Memory is "
+    "sampled every ten seconds; a row covers the ten minutes before it. It runs for an hour, and "
+    "so only when named.",
     quantity=Quantity("MiB"),
     cases=cases,
     baselines=(SPARK,),

@@ -111,8 +111,8 @@ BENCHMARK = Benchmark(
     name="service_throughput",
     title="Records through a service, and through a stream of Spark",
     about="Epochs of a million records of 8 bytes, 100,000 keys, two workers. With a checkpoint "
-    f"all records are written to it, and every {SNAPSHOT_EVERY} epochs there is a snapshot; Spark "
-    "notes which records of its source a batch has, and the counts that have changed.",
+    f"all records are written to it, and a snapshot is taken every {SNAPSHOT_EVERY} epochs; Spark "
+    "writes the offsets of its source for each batch, and the counts that changed.",
     quantity=Quantity("M records/s", 1e-6, is_rate=True),
     cases=cases,
     baselines=(COUNT,),

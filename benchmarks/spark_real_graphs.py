@@ -37,8 +37,8 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="spark_real_graphs",
     title="Triangles of real graphs, on Spark",
-    about="Graphs of 35,000 to 100,000 edges, from a file to the number, with two slots. It runs "
-    "only when it is named.",
+    about="Graphs of 35,000 to 100,000 edges, from a file to the count, with two slots. It runs "
+    "only when named.",
     quantity=Quantity("s"),
     cases=cases,
     baselines=(SPARK,),

@@ -179,10 +179,9 @@ BENCHMARK = Benchmark(
     name="spark_recovery",
     title="From a loss to the next count, on Spark",
     about="A running count of a stream of files, with a checkpoint, by a service on two tasks of "
-    "Spark and by Spark's own state, in turns. Where the JVM stays, one worker of the service is "
-    "killed, and the query that feeds it is left alone; Spark's query is stopped, and counted from "
-    "when it is started again. Where the JVM is killed, so is all of its program, which is started "
-    "again.",
+    "Spark and by Spark's own state, alternating. If the JVM survives, one worker of the service "
+    "is killed, and the query that feeds it is left alone; Spark's query is stopped, and timed "
+    "from its restart. If the JVM is killed, so is the whole program, which is restarted.",
     quantity=Quantity("s"),
     cases=cases,
     baselines=(SPARK,),

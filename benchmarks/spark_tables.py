@@ -282,9 +282,9 @@ def input_bytes(size: Size, at: At) -> int:
 
 BENCHMARK = Benchmark(
     name="spark_tables",
-    title="Graphs of DataFrames with text as ids, on Spark, from Parquet to Parquet",
-    about="Motifs with conditions on attributes, of which all matches are written with all "
-    "attributes; components; 20 rounds of PageRank. On two slots. It runs only when it is named.",
+    title="Graphs of DataFrames with string ids, on Spark, from Parquet to Parquet",
+    about="Motifs with conditions on attributes, writing all matches with all attributes; "
+    "components; 20 rounds of PageRank. On two slots. It runs only when named.",
     quantity=Quantity("s"),
     cases=cases,
     baselines=(SPARK, GRAPHX),

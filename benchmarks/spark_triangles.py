@@ -109,8 +109,8 @@ def input_bytes(size: Size, at: At) -> int:
 BENCHMARK = Benchmark(
     name="spark_triangles",
     title="Triangles of an undirected R-MAT graph, on Spark",
-    about="From a file to the number, with two slots. It takes a quarter of an hour, and so "
-    "runs only when it is named.",
+    about="From a file to the count, with two slots. It takes a quarter of an hour, and so runs "
+    "only when named.",
     quantity=Quantity("s"),
     cases=cases,
     baselines=(GRAPHX,),

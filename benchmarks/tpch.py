@@ -141,8 +141,8 @@ def cases(size: Size) -> list[Case]:
 BENCHMARK = Benchmark(
     name="tpch",
     title="TPC-H, scale 0.1: 22 queries kept up to date, 100 orders in and 100 out",
-    about="From columns in Arrow, some 500 records that come and 500 that go, to the changes of "
-    "the answer; DuckDB recomputes the query, and bringing the records into its tables is not "
+    about="From Arrow columns, some 500 records inserted and 500 deleted, to the changes of the "
+    "answer; DuckDB recomputes the query, and loading the records into its tables is not "
     "counted. The target is that of the slowest query.",
     quantity=Quantity("ms per epoch", 1e3),
     cases=cases,

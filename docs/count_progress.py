@@ -189,10 +189,10 @@ def modes() -> str:
 
 
 def outside() -> str:
-    """What scopes in loops cost that are given what is outside, and everything."""
+    """What scopes in loops cost, given the pointstamps outside of them alone, and all."""
     rows = [
-        "| | workers | given what is outside: steps | visits of scopes | progress messages | "
-        "given everything: steps | visits of scopes | progress messages |",
+        "| | workers | given pointstamps outside: steps | scope visits | progress messages | "
+        "given all pointstamps: steps | scope visits | progress messages |",
         "|---|---|---|---|---|---|---|---|",
     ]
     programs = {"barrier in a scope": barrier(1), "in three": barrier(3), "a loop in it": nested}
