@@ -52,7 +52,8 @@ class SparkOutput(CollectionOutput):
         Raises
         ------
         EpochError
-            If it is not complete, or is before what is discarded; has both bounds.
+            If it is not complete, or is before what is discarded; has both bounds. Without
+            `epoch`, if none is complete.
         DataError
             From what runs an action: if more copies of a row were deleted than there were.
         """
@@ -199,6 +200,11 @@ class SparkOutput(CollectionOutput):
         first = max(self._service.discarded_of(self.name), 0)
         last = status.last_complete(self.name)
         if epoch is None:
+            if last < first:
+                raise EpochError(
+                    f"output {self.name!r} cannot be read yet: no epoch is complete; wait for one "
+                    "with service.probe.wait(epoch)"
+                )
             # Once the inputs are closed, all epochs are complete, also those that there are not.
             return last if last < NEVER else max(status.end - 1, first)
         epoch = epoch_of(epoch)

@@ -80,7 +80,10 @@ def control_at(host: str, certificates: Certificates | None = None) -> JobContro
 def _reachable_name(spark: SparkSession) -> str:
     """By which name the tasks reach this program."""
     if context_of(spark) is None:
-        return _address_towards(spark)
+        address = _address_towards(spark)
+        if address != LOOPBACK:
+            return address
+        # The server, which is the driver, is on this machine.
     if (spark.conf.get("spark.master", None) or "").startswith("local"):
         return LOOPBACK
     return str(spark.conf.get("spark.driver.host", LOOPBACK))

@@ -108,7 +108,7 @@ class SparkFeed(CollectionFeed):
         ------
         UsageError
             If it is no stream, or the service has no checkpoint, or the form is none, or another
-            than "append" for an `AppendInput`.
+            than "append" for an `AppendInput`; or the session is one of Spark Connect.
         SchemaError
             If its columns are others.
 

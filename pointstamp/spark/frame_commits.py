@@ -36,6 +36,7 @@ from pointstamp.service import protocol
 from pointstamp.service.protocol import TICK_S, StagingHandle, decode, encode
 from pointstamp.spark.call_sites import CallSite, call_site, called_at
 from pointstamp.spark.feed_forms import ChangesOfRows, FeedForm
+from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -105,6 +106,12 @@ class FrameCommits:
     ) -> StreamingQuery:
         """Start a query that commits each batch of a stream."""
         check_frame(stream, self._where, streams=True)
+        if context_of(self._side.spark) is None:
+            raise UsageError(
+                f"{self._where}: follow() commits the batches of a stream in this program, and "
+                "Spark Connect would do that where its server is: give each DataFrame to load(), "
+                "or serve from a classic session"
+            )
         form.check(stream.schema, self._schema, self._where)
         place = self.name if name is None else f"{self.name}, {name}"
         folder = self._side.query_folder("in", place, f"{self._where}: follow()")

@@ -23,7 +23,6 @@ from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import (
     check_allocation,
     check_session,
-    context_of,
     count_slots,
     session,
 )
@@ -112,7 +111,7 @@ def serve(
     Raises
     ------
     SparkSetupError
-        When slots are too few, or the session is one of Spark Connect.
+        When slots are too few.
     SchemaError
         When a collection is given no schema, or a type that it cannot have.
     BuildError
@@ -215,12 +214,6 @@ def serve(
 def _check(spark: SparkSession, workers: int) -> None:
     """Refuse a session that cannot have a resident job, or nothing besides it."""
     check_session(spark)
-    if context_of(spark) is None:
-        raise SparkSetupError(
-            "a service needs a session in the program that Spark's driver runs in, for its workers "
-            "report to that; this session is one of Spark Connect: run a dataflow with "
-            "pointstamp.spark.run, which works there, or serve from a program of the cluster"
-        )
     check_allocation(spark)
     slots = count_slots(spark)
     if slots is not None and slots <= workers:

@@ -80,10 +80,12 @@ class SparkWorkerPool(WorkerPool):
                 found = control.first_cause(job.group)
                 if found is not None:
                     raise found.as_error() from found.cause
+                host, port = job.control
                 raise ServiceError(
-                    "the Spark job of the service failed, and none of its workers reported why: "
-                    "Spark's exception, of which this one was raised, has what it knows. If that "
-                    f"is a module that is missing: {LACKING}"
+                    "the Spark job of the service failed, and none of its workers reported why to "
+                    f"this program, which they have to reach at {host}:{port}: Spark's exception, "
+                    "of which this one was raised, has what it knows. If that is a module that is "
+                    f"missing: {LACKING}"
                 ) from cause
 
     def _fail(self, found: Failure) -> None:

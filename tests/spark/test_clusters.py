@@ -597,17 +597,46 @@ def test_dynamic_allocation_is_refused_before_anything_starts(classic: Program) 
     assert classic.call(count, 10, SLOTS) == 10
 
 
-def test_a_service_runs_on_tasks_of_a_cluster(classic: Program, tmp_path: Path) -> None:
-    classic.call(install_on_executors)
-    assert classic.call(serve, str(tmp_path)) == (list(range(110)), 2)
-    assert classic.call(count, 10, SLOTS) == 10  # all slots are free again
+def test_a_service_runs_on_tasks_of_a_cluster(ready: Program, tmp_path: Path) -> None:
+    assert ready.call(serve, str(tmp_path)) == (list(range(110)), 2)
+    assert ready.call(count, 10, SLOTS) == 10  # all slots are free again
 
 
-def test_a_service_through_spark_connect_is_refused(connect: Program | None) -> None:
-    if connect is None:
-        pytest.skip("Spark Connect needs grpcio, which is not installed")
-    with pytest.raises(Raised, match=r"SparkSetupError: .* this session is one of Spark Connect"):
-        connect.call(serve, "")
+def serve_a_collection(spark: Any, folder: str) -> tuple[list[tuple[str, int]], str]:
+    """The counts of a DataFrame's rows by key, and how a stream of rows is refused."""
+    from pointstamp.errors import EpochError, UsageError
+
+    def build(scope: Any, rows: Any) -> Any:
+        return {"counts": rows.group_by("k").count()}
+
+    with pointstamp.spark.serve(
+        build, spark, 2, collections={"rows": "k string"}, checkpoint=folder
+    ) as service:
+        rows = service.input("rows")
+        frame = spark.range(5).selectExpr("if(id < 3, 'a', 'b') as k")
+        try:
+            service.output("counts").to_spark()
+            raise AssertionError("what is not complete was read")
+        except EpochError as error:
+            assert "no epoch is complete; wait for one" in str(error)  # noqa: PT017
+        service.probe.wait(rows.load(frame))
+        found = service.output("counts").to_spark().collect()
+        stream = spark.readStream.format("rate").load().selectExpr("cast(value as string) as k")
+        try:
+            rows.follow(stream, "append").stop()
+            said = ""
+        except UsageError as error:
+            said = str(error)
+        return sorted((row.k, row["count"]) for row in found), said
+
+
+def test_a_collection_of_a_service_takes_dataframes(
+    ready: Program, connect: Program | None, tmp_path: Path
+) -> None:
+    counts, said = ready.call(serve_a_collection, str(tmp_path))
+    assert counts == [("a", 3), ("b", 2)]
+    refused = "commits the batches of a stream in this program, and Spark Connect" in said
+    assert (refused, said == "") == (ready is connect, ready is not connect)
 
 
 def test_executors_that_have_another_version_get_this_one(

@@ -245,20 +245,6 @@ def test_too_few_slots_are_said_with_what_to_set(spark):
         )
 
 
-def test_a_session_of_spark_connect_is_refused():
-    class Connected:
-        """What such a session is to us."""
-
-        conf = None
-
-        @property
-        def sparkContext(self):  # noqa: N802
-            raise PySparkException("there is no context with Connect")
-
-    with pytest.raises(SparkSetupError, match="this session is one of Spark Connect"):
-        serve(Connected())
-
-
 def test_a_worker_that_fails_is_what_is_raised_and_the_session_stays_usable(spark, service):
     # Two workers of the shared service hold two slots, so this one has one.
     failing = serve(spark, 1, name="failing")
