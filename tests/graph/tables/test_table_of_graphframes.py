@@ -13,7 +13,7 @@ from pointstamp.graph.tables.algorithms import ABSENT
 
 PAGE = Path(__file__).parents[3] / "docs" / "graphs_of_tables.md"
 ROWS = re.findall(r"^\| (.*?) ?\| `((?:G|g)raph.*?)` \|", PAGE.read_text(), re.MULTILINE)
-ABSENT_ROWS = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| not there \|", PAGE.read_text(), re.MULTILINE)
+ABSENT_ROWS = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| missing \|", PAGE.read_text(), re.MULTILINE)
 
 PEOPLE = {
     "id": ["a", "b", "c", "d", "e", "f"],
