@@ -12,6 +12,7 @@ import atexit
 import socket
 import threading
 import uuid
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import WorkerConfig
 from pointstamp.communication.failure import Failure
 from pointstamp.communication.job_control import JobControl
-from pointstamp.spark.given_up import ActionFailed
+from pointstamp.spark.given_up import ActionFailed, TaskBegan
 from pointstamp.spark.run_counts import RunCounts, WorkerCounts
 from pointstamp.spark.session import context_of
 
@@ -32,6 +33,9 @@ LOOPBACK = "127.0.0.1"
 
 counts = RunCounts()
 """What the workers of all jobs counted."""
+
+_failed: deque[str] = deque(maxlen=100)
+"""Actions that failed lately: a task of one of them may begin only afterwards."""
 
 _lock = threading.Lock()
 _secret = new_secret()
@@ -63,7 +67,15 @@ def end_tasks(config: WorkerConfig, action: str) -> None:
     """Have the tasks of a job end that are of an action which has failed, if any run."""
     control = control_of(config)
     if control is not None:
+        _failed.append(action)
         control.server.broadcast(ActionFailed(action), config.group)
+
+
+def _began(connection: Any, message: TaskBegan) -> None:
+    """End a task that begins when its action has failed: it would wait for its peers in vain."""
+    for action in list(_failed):
+        if action in message.names:
+            connection.send(ActionFailed(action))
 
 
 def control_at(host: str, certificates: Certificates | None = None) -> JobControl:
@@ -73,6 +85,7 @@ def control_at(host: str, certificates: Certificates | None = None) -> JobContro
         if key not in _controls:
             _controls[key] = JobControl(_secret, host, certificates)
             _controls[key].server.handle(WorkerCounts, counts.note)
+            _controls[key].server.handle(TaskBegan, _began)
             atexit.register(_controls[key].close)
         return _controls[key]
 

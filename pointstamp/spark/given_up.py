@@ -45,6 +45,19 @@ class ActionFailed:
     action: str
 
 
+@dataclass(frozen=True)
+class TaskBegan:
+    """A message of a task that heeds `ActionFailed` from now on.
+
+    Attributes
+    ----------
+    names : str
+        That of the action it is of, among others.
+    """
+
+    names: str
+
+
 @contextmanager
 def ended_when_given_up(context: TaskContext, control: ControlClient | None) -> Iterator[None]:
     """Interrupt what runs inside, in the main thread, once Spark has given up its task."""
@@ -61,6 +74,7 @@ def ended_when_given_up(context: TaskContext, control: ControlClient | None) -> 
                 interrupt()
 
         control.handle(ActionFailed, failed)
+        control.send(TaskBegan(names))
     try:
         yield
     finally:
