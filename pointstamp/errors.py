@@ -331,7 +331,7 @@ class PositionError(SourceError):
 
 
 class SparkInputError(SourceError):
-    """An input of a job broke off, as Spark failed to compute it; its own error says of what."""
+    """An input of a job broke off, as Spark failed to compute it; Spark's error has the reason."""
 
 
 class SinkError(PointstampError):

@@ -56,7 +56,7 @@ class FileSink:
     ------
     SinkError
         If the folder has files of an earlier run and the program begins anew; if a batch does not
-        fit the schema; if a file cannot be written.
+        fit the schema; if a file cannot be written; for a null in CSV of one column.
 
     Notes
     -----
@@ -196,6 +196,11 @@ class FileSinkWriter:
         """Take a batch, of any container with columns, or of records for the schema."""
         schema = self._schema or self._sink.schema
         columns = columns_of(batch, schema, repr(self._sink))
+        if self._sink.format == "csv" and columns.num_columns == 1 and columns.column(0).null_count:
+            raise SinkError(
+                f"{self._sink}: a null in a CSV file of one column would be an empty line, which "
+                "readers skip: write another format, or a column beside it"
+            )
         if self._writer is None:
             self._begin(columns.schema)
         with _refusing(f"{self._sink}: cannot write"):

@@ -72,8 +72,9 @@ class FileSource:
     nothing but in compressed text, which is decompressed again. The names of files that are read
     are kept as long as the files are there.
 
-    Null in CSV is an empty field without quotes, in columns of text, too, as in Spark, DuckDB and
-    Polars; `""` is the empty text. Empty lines are skipped.
+    In columns of text of CSV, null is an empty field without quotes, as in Spark, DuckDB and
+    Polars, and `""` is the empty text; in others also `""`, `NA` and `NULL`. Empty lines are
+    skipped.
 
     Examples
     --------

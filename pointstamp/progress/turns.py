@@ -29,7 +29,7 @@ class Turns:
         """The least; 0, which is the world outside, if there is none."""
         self._later = _NONE_LATER
         self._n_later = 0
-        """How many, which says without a look at the list that there is none."""
+        """How many: to know that there is none, the list need not be looked at."""
 
     def add(self, child: int) -> None:
         """Have `child`, which is not there yet, wait."""

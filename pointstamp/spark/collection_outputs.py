@@ -196,8 +196,8 @@ class SparkOutput(CollectionOutput):
 
     def _readable(self, epoch: int | None) -> int:
         """An epoch as of which the workers can give the records."""
+        first = max(self._service.discarded_of(self.name), 0)  # before the status, as both grow
         status = self._service.status()
-        first = max(self._service.discarded_of(self.name), 0)
         last = status.last_complete(self.name)
         if epoch is None:
             if last < first:

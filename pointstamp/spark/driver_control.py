@@ -94,19 +94,19 @@ def _reachable_name(spark: SparkSession) -> str:
     """By which name the tasks reach this program."""
     if context_of(spark) is None:
         address = _address_towards(spark)
-        if address != LOOPBACK:
-            return address
+        if address is None or address != LOOPBACK:
+            return address or LOOPBACK
         # The server, which is the driver, is on this machine.
     if (spark.conf.get("spark.master", None) or "").startswith("local"):
         return LOOPBACK
     return str(spark.conf.get("spark.driver.host", LOOPBACK))
 
 
-def _address_towards(spark: Any) -> str:
-    """The address of this machine on the way to the server of Spark Connect."""
+def _address_towards(spark: Any) -> str | None:
+    """The address of this machine on the way to the server of Spark Connect, if that is known."""
     with suppress(Exception):  # it is not public how to ask; without it, tasks do without us
         host = spark.client.host
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
             way.connect((host, 9))  # nothing is sent
             return str(way.getsockname()[0])
-    return LOOPBACK
+    return None

@@ -57,9 +57,13 @@ def error_of(error: BaseException, frame: Any = None) -> PointstampError:
 
 
 _OF_TASK = re.compile(
-    r"finished unsuccessfully\.\s*\n(?!\S+PythonException)(?:[\w.$]+: )?(\[[A-Z_.]+\] [^\n]+)"
+    r"finished unsuccessfully\.\s*\n(?!\S+PythonException)(?:[\w.$]+: )?(\[[A-Z0-9_.]+\] [^\n]+)"
 )
 """What Spark failed of in a task of a barrier stage, with a name that it has for that."""
+
+
+_OF_PYTHON = "PythonException: [PYTHON_EXCEPTION]"
+"""In the text of what Python raised in a task: a UDF of the input, or a worker of ours."""
 
 
 def explained(cause: Failure | None, error: BaseException) -> PointstampError | None:
@@ -76,8 +80,15 @@ def explained(cause: Failure | None, error: BaseException) -> PointstampError | 
     """
     # A worker that Spark ends because its input failed may reach its peers alone.
     may_be_input = cause is None or cause.secondary or isinstance(cause.cause, SparkInputError)
-    if may_be_input and (said := _OF_TASK.search(str(error))) is not None:
-        found: PointstampError = WorkerError(f"the Spark job failed: {said[1]}")
+    said = _OF_TASK.search(str(error)) if may_be_input else None
+    reason = None if said is None else said[1]
+    if reason is None and cause is not None and isinstance(cause.cause, SparkInputError):
+        reason = _of_input(str(error)) or innermost(error)
+    if reason is None and may_be_input and _OF_PYTHON in str(error):
+        found_there = _of_input(str(error))
+        reason = None if found_there.startswith("pointstamp.") else found_there or None
+    if reason is not None:
+        found: PointstampError = WorkerError(f"the Spark job failed: {reason}")
         found.__cause__ = error
         return found
     if cause is None:
@@ -85,6 +96,25 @@ def explained(cause: Failure | None, error: BaseException) -> PointstampError | 
     found = cause.as_error()
     found.__cause__ = cause.cause
     return found
+
+
+def _of_input(text: str) -> str:
+    r"""Of what a task failed whose input Spark could not compute: Java's exception, or a UDF's.
+
+    >>> _of_input("task 3 finished unsuccessfully.\njava.lang.RuntimeException: no luck\n\tat x")
+    'java.lang.RuntimeException: no luck'
+    >>> _of_input(
+    ...     "finished unsuccessfully.\na.PythonException: Traceback (most recent call last):\n"
+    ...     "  File x\nValueError: no luck\n SQLSTATE: 38000\n\tat x"
+    ... )
+    'ValueError: no luck'
+    """
+    _, _, after = text.partition("finished unsuccessfully.")
+    lines = [line for line in after.splitlines() if line.strip() and "SQLSTATE: " not in line]
+    of_java = next((n for n, line in enumerate(lines) if line.startswith("\tat ")), len(lines))
+    if not of_java:
+        return ""
+    return lines[of_java - 1 if "PythonException" in lines[0] else 0]
 
 
 def cancelled(error: BaseException) -> JobCancelledError | None:

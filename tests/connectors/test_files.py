@@ -262,6 +262,25 @@ def test_what_a_sink_writes_as_csv_is_read_as_it_was(tmp_path: Path, *, with_sch
     assert [math.isnan(first), math.isnan(second), null, one] == [True, True, None, 1]
 
 
+@pytest.mark.parametrize("schema", [None, pa.schema([("n", pa.int64()), ("s", pa.string())])])
+def test_nulls_of_other_programs_are_read(tmp_path: Path, schema: pa.Schema | None) -> None:
+    (tmp_path / "a.csv").write_text('n,s\n"1","a"\n"",""\nNA,NA\n,\n')
+    expected = [(1, "a"), (None, ""), (None, "NA"), (None, None)]
+    found = read(FileSource(tmp_path, schema=schema), "a.csv")
+    assert [tuple(record.values()) for record in found] == expected
+
+
+def test_a_null_that_would_be_an_empty_line_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"s": ["a", None]}), tmp_path / "a.parquet")
+
+    def flow(scope: Any) -> None:
+        out = FileSink(tmp_path / "out", format="csv")
+        scope.source(FileSource(tmp_path / "a.parquet")).sink(out)
+
+    with pytest.raises(WorkerError, match="a null in a CSV file of one column"):
+        ps.run(flow)
+
+
 def test_a_folder_that_another_worker_makes_meanwhile_is_empty(tmp_path: Path) -> None:
     class MadeMeanwhile:
         """Arrow looks twice: whether the folder can be listed, and whether it is there."""

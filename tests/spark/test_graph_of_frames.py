@@ -342,7 +342,7 @@ def test_times_that_collect_gave_are_ids_again(spark):
         spark.conf.unset("spark.sql.session.timeZone")
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "+05:30"])
+@pytest.mark.parametrize("zone", ["America/New_York", "+05:30", "GMT-3"])
 def test_a_time_without_a_zone_is_in_that_of_the_session_as_in_spark(spark, zone):
     key = "spark.sql.session.timeZone"
     before = spark.conf.get(key)
@@ -356,9 +356,14 @@ def test_a_time_without_a_zone_is_in_that_of_the_session_as_in_spark(spark, zone
             "{} >= timestamp '2026-07-01 00:00:00'",
             "{} between timestamp '2026-06-30 21:00:00' and timestamp '2026-06-30 23:00:00+00:00'",
             "{} in (timestamp '2026-06-30 22:00:00', timestamp '2026-07-01 01:00:00')",
+            "{} > date '2026-07-01'",
+            "coalesce({}, timestamp '2020-01-01 00:00:00') > timestamp '2026-06-30 23:00:00'",
+            "cast({} as timestamp) >= timestamp '2026-06-30 23:00:00'",
         ):
             expected = edges.filter(condition.format("at")).count()
             assert graph.count("(a)-[e]->(b)", condition.format("e.at")) == expected
+        of_chains = "_e1.at > timestamp '2026-07-01 02:30:00' or _e2.at > date '2027-01-01'"
+        assert graph.count("(a)-[e*1..2]->(b)", of_chains) == 2 + 1
         paths = graph.bfs("id = 0", "id = 2", "at < timestamp '2026-06-30 22:00:00'")
         assert paths.count() == 1
         paths = graph.bfs("id = 0", "id = 2", "at < timestamp '2026-06-30 21:00:00'")

@@ -347,6 +347,19 @@ def test_what_spark_fails_of_in_an_input_that_workers_read_is_its_cause(spark, f
     assert "barrier task" in str(it.value.__cause__)  # Spark's own error, as a whole
 
 
+def test_what_a_function_of_an_input_raises_is_its_cause(spark):
+    from pyspark.sql.functions import udf
+
+    @udf("long")
+    def unlucky(id):
+        raise ValueError("no luck")
+
+    numbers = spark.range(0, 10, 1, 2).select(unlucky("id").alias("id"))
+    result = pointstamp.spark.run(by_id, numbers, "id long", 2, fused=True)
+    with pytest.raises(WorkerError, match=r"^the Spark job failed: ValueError: no luck"):
+        result.collect()
+
+
 def test_what_spark_refuses_after_a_failure_is_not_that_failure(spark):
     def fails(scope, records):
         def check(batch):

@@ -8,10 +8,11 @@ zone is in that of the session, as in Spark.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -52,14 +53,11 @@ def check_ends(ends: PathEnds, schemas: Mapping[str, Any]) -> None:
 def in_zone(
     searches: Sequence[ElementSearch], schemas: Mapping[str, Any], zone: str
 ) -> list[ElementSearch]:
-    """The searches, with timestamps that are compared with moments in a zone of Spark's."""
+    """The searches, with times that are compared with moments in a zone of Spark's."""
     found = []
     for search in searches:
-        lookups = _lookups(search, schemas)
-        conditions = [
-            localized(each, zone, _of_elements(lookups)) if _is_of(each, lookups) else each
-            for each in search.conditions
-        ]
+        lookup = _of_elements(_lookups(search, schemas))
+        conditions = [localized(each, zone, lookup) for each in search.conditions]
         search = replace(search, conditions=tuple(conditions))
         if isinstance(search, PathSearch) and search.ends is not None:
             search = replace(search, ends=ends_in_zone(search.ends, schemas, zone))
@@ -79,7 +77,7 @@ def ends_in_zone(ends: PathEnds, schemas: Mapping[str, Any], zone: str) -> PathE
 
 
 def localized(tree: Tree, zone: str, lookup: Lookup) -> Tree:
-    """A condition in which a timestamp without a zone that is beside a moment has this one.
+    """A condition in which dates, and timestamps without a zone, beside moments have this zone.
 
     >>> from pointstamp.graph.tables.sql_text import parse_sql
     >>> columns = pa.table({"t": pa.nulls(1, pa.timestamp("us", "UTC"))})
@@ -90,29 +88,57 @@ def localized(tree: Tree, zone: str, lookup: Lookup) -> Tree:
     if not isinstance(tree, Computed):
         return tree
     operands = tuple(localized(operand, zone, lookup) for operand in tree.operands)
-    if any(isinstance(one, Named) and _is_moment(lookup(one).type) for one in operands):
-        operands = tuple(_at(one, zone) if isinstance(one, Constant) else one for one in operands)
+    if tree.function == "cast":
+        of, to = operands
+        # It is one: Arrow would take its zone away.
+        return (
+            of
+            if _is_moment(of, lookup) and to == Constant("timestamp")
+            else Computed("cast", operands)
+        )
+    if any(_is_moment(one, lookup) for one in operands):
+        operands = tuple(_at(one, zone) for one in operands)
     return replace(tree, operands=operands)
 
 
-def _is_moment(kind: Any) -> bool:
-    return pa.types.is_timestamp(kind) and kind.tz is not None
+_VALUES_OF = frozenset(["coalesce", "nvl", "greatest", "least", "if", "case"])
+"""Functions whose values are those of operands."""
 
 
-def _at(constant: Constant, zone: str) -> Constant:
-    if constant.kind == "timestamp":
-        with suppress(ValueError, KeyError):  # what is none is refused where it is computed
-            local = datetime.fromisoformat(constant.value)
+def _is_moment(tree: Tree, lookup: Lookup) -> bool:
+    if isinstance(tree, Named):
+        kind = lookup(tree).type
+        return pa.types.is_timestamp(kind) and kind.tz is not None
+    if isinstance(tree, Computed):
+        return tree.function in _VALUES_OF and any(_is_moment(o, lookup) for o in tree.operands)
+    return False
+
+
+def _at(tree: Tree, zone: str) -> Tree:
+    """A constant, or what is one of several, in a zone."""
+    if isinstance(tree, Computed) and tree.function in _VALUES_OF:
+        return replace(tree, operands=tuple(_at(one, zone) for one in tree.operands))
+    if isinstance(tree, Constant) and tree.kind in ("date", "timestamp"):
+        # What cannot be read is refused where it is computed.
+        with suppress(ValueError, KeyError, OSError):
+            local = datetime.fromisoformat(tree.value)
             if local.tzinfo is None:
                 moment = local.replace(tzinfo=_zone(zone))
-                return replace(constant, value=moment.isoformat())
-    return constant
+                return Constant(moment.isoformat(), "timestamp")
+    return tree
 
 
-def _zone(name: str) -> tzinfo | None:
-    """What Spark names: a region, or an offset such as +01:00."""
-    if name[0] in "+-":
-        return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?")
+
+
+def _zone(name: str) -> tzinfo:
+    """What Spark names: a region, or an offset such as +01:00 or GMT+1."""
+    if name == "Z":
+        return UTC
+    if (offset := _OFFSET.fullmatch(name)) is not None:
+        sign, hours, minutes = offset.groups()
+        distance = timedelta(hours=int(hours), minutes=int(minutes or 0))
+        return timezone(-distance if sign == "-" else distance)
     return ZoneInfo(name)
 
 
@@ -127,8 +153,14 @@ def _is_of(condition: Tree, lookups: Mapping[str, Lookup]) -> bool:
 
 
 def _of_elements(lookups: Mapping[str, Lookup]) -> Lookup:
-    """The lookup of attributes, whose names begin with that of an element."""
-    return lambda name: lookups[name.parts[0]](Named(name.parts[1:]))
+    """The lookup of attributes, whose names begin with that of an element; else null."""
+
+    def lookup(name: Named) -> Any:
+        of = lookups.get(name.parts[0])
+        # Of a chain that is longer than this search.
+        return pa.nulls(1) if of is None else of(Named(name.parts[1:]))
+
+    return lookup
 
 
 def _nulls(schema: Any) -> Any:

@@ -168,7 +168,7 @@ def _value_of(tree: Tree, lookup: Lookup) -> Any:
     operands = [_value_of(operand, lookup) for operand in tree.operands]
     try:
         return _computed(tree.function, operands)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kinds = [operand.type for operand in operands]
         what = SIGNS.get(tree.function, tree.function)
         raise SchemaError(
@@ -385,6 +385,8 @@ def _concat(*parts: Any) -> Any:
 
 def _cast(value: Any, kind: Any) -> Any:
     name = kind.as_py()
+    if name == "decimal":
+        name = "decimal(10,0)"  # as in Spark
     if (figures := _DECIMAL.fullmatch(name)) is not None:
         digits, places = map(int, figures.groups())
         if pa.types.is_integer(value.type):  # of which Arrow wants room for all that there are
