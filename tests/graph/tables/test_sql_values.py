@@ -55,6 +55,7 @@ def values(text):
         ("cast(n as smallint)", [1, None, -3]),
         ("cast(n as decimal(10, 2))", [Decimal("1.00"), None, Decimal("-3.00")]),
         ("cast('7' as decimal(3,1))", [Decimal("7.0")] * 3),
+        ("cast(n as decimal)", [Decimal(1), None, Decimal(-3)]),
     ],
 )
 def test_functions_are_those_of_spark(text, expected):
@@ -70,7 +71,7 @@ def test_functions_are_those_of_spark(text, expected):
         ("upper(n)", SchemaError, "^'upper' cannot be computed of int64$"),
         ("startswith(text, text)", SchemaError, "what is looked for is one text"),
         ("substring(text, n)", SchemaError, "position and length are numbers"),
-        ("cast(n as decimal)", UsageError, r"no type 'decimal'; .* decimal\(digits,places\)"),
+        ("cast(n as numeral)", UsageError, r"no type 'numeral'; .* decimal\(digits,places\)"),
         ("pi(n)", UsageError, "no function 'pi'; there are abs, cast, ceil"),
     ],
 )
