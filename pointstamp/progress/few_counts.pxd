@@ -14,9 +14,9 @@ cdef class Others:
     cdef long long inners[6]
 
 
-# What a change looks at where there is one time comes first, and is one line of the cache (64 bytes)
-# with the head of the object. Python's allocator has objects whose sizes are multiples of 64 begin 16
-# bytes before a line, and these 16 are the garbage collector's.
+# What a change looks at where there is one time comes first, and is one line of the cache (64
+# bytes) with the head of the object. Python's allocator has objects whose sizes are multiples of 64
+# begin 16 bytes before a line, and these 16 are the garbage collector's.
 @cython.final
 cdef class FewCounts:
     cdef Py_ssize_t _n

@@ -94,7 +94,7 @@ def _reachable_name(spark: SparkSession) -> str:
     """By which name the tasks reach this program."""
     if context_of(spark) is None:
         address = _address_towards(spark)
-        if address is None or address != LOOPBACK:
+        if address != LOOPBACK:
             return address or LOOPBACK
         # The server, which is the driver, is on this machine.
     if (spark.conf.get("spark.master", None) or "").startswith("local"):

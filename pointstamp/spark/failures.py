@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import weakref
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import (
@@ -49,21 +50,13 @@ def error_of(error: BaseException, frame: Any = None) -> PointstampError:
     """
     config = None if frame is None else _configs.get(frame)
     cause = None if config is None else driver_control.first_cause(config)
-    if cause is None:
-        return WorkerError(f"the Spark job failed: {innermost(error)}")
-    if isinstance(cause.cause, UsageError):
+    if cause is not None and isinstance(cause.cause, UsageError):
         return cause.cause
-    return explained(cause, error) or cause.as_error()
+    return explained(cause, error) or WorkerError(f"the Spark job failed: {innermost(error)}")
 
 
-_OF_TASK = re.compile(
-    r"finished unsuccessfully\.\s*\n(?!\S+PythonException)(?:[\w.$]+: )?(\[[A-Z0-9_.]+\] [^\n]+)"
-)
-"""What Spark failed of in a task of a barrier stage, with a name that it has for that."""
-
-
-_OF_PYTHON = "PythonException: [PYTHON_EXCEPTION]"
-"""In the text of what Python raised in a task: a UDF of the input, or a worker of ours."""
+_NAMED = re.compile(r"(?:[\w.$]+: )?(\[[A-Z0-9_.]+\] .+)")
+"""An exception of Spark's with a name that it has for what failed."""
 
 
 def explained(cause: Failure | None, error: BaseException) -> PointstampError | None:
@@ -78,16 +71,14 @@ def explained(cause: Failure | None, error: BaseException) -> PointstampError | 
     the Spark job failed: [BY_ZERO] No.
     >>> explained(None, ValueError("barrier stages are not allowed here"))
     """
+    is_input = cause is not None and isinstance(cause.cause, SparkInputError)
+    reason = ""
     # A worker that Spark ends because its input failed may reach its peers alone.
-    may_be_input = cause is None or cause.secondary or isinstance(cause.cause, SparkInputError)
-    said = _OF_TASK.search(str(error)) if may_be_input else None
-    reason = None if said is None else said[1]
-    if reason is None and cause is not None and isinstance(cause.cause, SparkInputError):
-        reason = _of_input(str(error)) or innermost(error)
-    if reason is None and may_be_input and _OF_PYTHON in str(error):
-        found_there = _of_input(str(error))
-        reason = None if found_there.startswith("pointstamp.") else found_there or None
-    if reason is not None:
+    if cause is None or cause.secondary or is_input:
+        reason = _of_task(str(error), named=not is_input)
+    if is_input:
+        reason = reason or innermost(error)
+    if reason:
         found: PointstampError = WorkerError(f"the Spark job failed: {reason}")
         found.__cause__ = error
         return found
@@ -98,23 +89,29 @@ def explained(cause: Failure | None, error: BaseException) -> PointstampError | 
     return found
 
 
-def _of_input(text: str) -> str:
-    r"""Of what a task failed whose input Spark could not compute: Java's exception, or a UDF's.
+def _of_task(text: str, *, named: bool) -> str:
+    r"""What Spark failed of in a task of a barrier stage, or a UDF there; empty if it is not that.
 
-    >>> _of_input("task 3 finished unsuccessfully.\njava.lang.RuntimeException: no luck\n\tat x")
-    'java.lang.RuntimeException: no luck'
-    >>> _of_input(
-    ...     "finished unsuccessfully.\na.PythonException: Traceback (most recent call last):\n"
-    ...     "  File x\nValueError: no luck\n SQLSTATE: 38000\n\tat x"
-    ... )
+    named : take only what Spark has a name for, as it has none for an executor that is lost
+
+    >>> _of_task("finished unsuccessfully.\njava.lang.X: no luck\n\tat x", named=False)
+    'java.lang.X: no luck'
+    >>> _of_task("finished unsuccessfully.\njava.lang.X: no luck\n\tat x", named=True)
+    ''
+    >>> raised = "a.B: [PYTHON_EXCEPTION] It raised: Traceback (most recent call last):\n  File x\n"
+    >>> of_udf = "ValueError: no luck\n SQLSTATE: 38000\n\tat x"
+    >>> _of_task(f"finished unsuccessfully.\n{raised}{of_udf}", named=True)
     'ValueError: no luck'
     """
     _, _, after = text.partition("finished unsuccessfully.")
-    lines = [line for line in after.splitlines() if line.strip() and "SQLSTATE: " not in line]
-    of_java = next((n for n, line in enumerate(lines) if line.startswith("\tat ")), len(lines))
-    if not of_java:
-        return ""
-    return lines[of_java - 1 if "PythonException" in lines[0] else 0]
+    lines = takewhile(lambda line: not line.startswith("\tat "), after.splitlines())
+    said = [line for line in lines if line.strip() and not line.startswith(" SQLSTATE: ")]
+    found = _NAMED.fullmatch(said[0]) if said else None
+    if found is None:
+        return said[0] if said and not named else ""
+    if found[1].startswith("[PYTHON_EXCEPTION]"):
+        return "" if said[-1].startswith("pointstamp.") else said[-1]  # else of a worker of ours
+    return found[1]
 
 
 def cancelled(error: BaseException) -> JobCancelledError | None:

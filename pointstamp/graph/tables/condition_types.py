@@ -36,8 +36,9 @@ def check_conditions(searches: Sequence[ElementSearch], schemas: Mapping[str, An
     UsageError
         For a function that is not there.
     """
+    nulls = _nulls(schemas)
     for search in searches:
-        lookups = _lookups(search, schemas)
+        lookups = _lookups(search, nulls)
         for condition in search.conditions:
             if _is_of(condition, lookups):
                 holds(condition, _of_elements(lookups), 1)
@@ -45,18 +46,19 @@ def check_conditions(searches: Sequence[ElementSearch], schemas: Mapping[str, An
 
 def check_ends(ends: PathEnds, schemas: Mapping[str, Any]) -> None:
     """Try the conditions of paths; raises what `check_conditions` does."""
+    nulls = _nulls(schemas)
     for tree, kind in ((ends.begin, "vertex"), (ends.end, "vertex"), (ends.edge, "edge")):
         if tree is not None:
-            holds(tree, column_of(_nulls(schemas[kind]), kind), 1)
+            holds(tree, column_of(nulls[kind], kind), 1)
 
 
 def in_zone(
     searches: Sequence[ElementSearch], schemas: Mapping[str, Any], zone: str
 ) -> list[ElementSearch]:
     """The searches, with times that are compared with moments in a zone of Spark's."""
-    found = []
+    found, nulls = [], _nulls(schemas)
     for search in searches:
-        lookup = _of_elements(_lookups(search, schemas))
+        lookup = _of_elements(_lookups(search, nulls))
         conditions = [localized(each, zone, lookup) for each in search.conditions]
         search = replace(search, conditions=tuple(conditions))
         if isinstance(search, PathSearch) and search.ends is not None:
@@ -67,7 +69,8 @@ def in_zone(
 
 def ends_in_zone(ends: PathEnds, schemas: Mapping[str, Any], zone: str) -> PathEnds:
     """The same of paths."""
-    vertex, edge = (column_of(_nulls(schemas[kind]), kind) for kind in ("vertex", "edge"))
+    nulls = _nulls(schemas)
+    vertex, edge = (column_of(nulls[kind], kind) for kind in ("vertex", "edge"))
     return replace(
         ends,
         begin=localized(ends.begin, zone, vertex),
@@ -88,15 +91,10 @@ def localized(tree: Tree, zone: str, lookup: Lookup) -> Tree:
     if not isinstance(tree, Computed):
         return tree
     operands = tuple(localized(operand, zone, lookup) for operand in tree.operands)
-    if tree.function == "cast":
-        of, to = operands
-        # It is one: Arrow would take its zone away.
-        return (
-            of
-            if _is_moment(of, lookup) and to == Constant("timestamp")
-            else Computed("cast", operands)
-        )
-    if any(_is_moment(one, lookup) for one in operands):
+    if tree.function == "cast" and operands[1] == Constant("timestamp"):
+        if _is_moment(operands[0], lookup):
+            return operands[0]  # it is one, and Arrow would take its zone away
+    elif any(_is_moment(one, lookup) for one in operands):
         operands = tuple(_at(one, zone) for one in operands)
     return replace(tree, operands=operands)
 
@@ -142,9 +140,8 @@ def _zone(name: str) -> tzinfo:
     return ZoneInfo(name)
 
 
-def _lookups(search: ElementSearch, schemas: Mapping[str, Any]) -> dict[str, Lookup]:
-    columns = search.pattern.columns
-    return {name: column_of(_nulls(schemas[kind]), name) for name, kind, _ in columns}
+def _lookups(search: ElementSearch, nulls: Mapping[str, Any]) -> dict[str, Lookup]:
+    return {name: column_of(nulls[kind], name) for name, kind, _ in search.pattern.columns}
 
 
 def _is_of(condition: Tree, lookups: Mapping[str, Lookup]) -> bool:
@@ -163,7 +160,9 @@ def _of_elements(lookups: Mapping[str, Lookup]) -> Lookup:
     return lookup
 
 
-def _nulls(schema: Any) -> Any:
-    """One record of nulls, which may be in any column."""
-    columns = [pa.nulls(1, field.type) for field in schema]
-    return pa.table(columns, names=schema.names)
+def _nulls(schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """One record of each kind, of nulls, which may be in any column."""
+    return {
+        kind: pa.table([pa.nulls(1, field.type) for field in schema], names=schema.names)
+        for kind, schema in schemas.items()
+    }
