@@ -70,7 +70,8 @@ cdef class Subgraph(ActivatedScope):
     cpdef bint holds(self) except -1
     cpdef bint is_complete(self) except -1
     @cython.locals(location=Py_ssize_t, change="long long")
-    cpdef accept(self, object updates)
+    cpdef bint accept(self, object updates) except -1
+    cpdef share_needed(self)
     @cython.locals(has_changes=bint, asked=ScopeChild)
     cpdef activate(self, Py_ssize_t child)
     @cython.locals(child=ScopeChild)
@@ -145,7 +146,7 @@ cdef class Subgraph(ActivatedScope):
     )
     @cython.final
     cdef int _collect_output_changes(self) except -1
-    @cython.locals(needed=bint, location=Py_ssize_t, change="long long")
+    @cython.locals(location=Py_ssize_t, change="long long")
     @cython.final
     cdef _share(self)
     @cython.final

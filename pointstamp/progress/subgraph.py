@@ -24,7 +24,8 @@ inputs until the parent's next push, which is its receipt.
 
 Rules
 -----
-1. A round reads as `pull_internal_progress`: propagate, visit, propagate, share.
+1. A round reads as `pull_internal_progress`: propagate, visit, propagate, share. What is held back
+   is looked at once more between rounds, when peers report: peers do not wait for a round.
 2. A child is visited after a propagation that counted its last report, once per round, and of
    one worker once more where only frontiers are left to be looked at. Children are visited in
    order, so that records travel down a chain of operators in one round.
@@ -291,11 +292,17 @@ class Subgraph(ActivatedScope):
         self.is_active = not self._next.is_empty() or bool(self._unreceipted)
         return self._active_progress if self.is_active else self._idle_progress
 
-    def accept(self, updates: Updates) -> None:
-        """Count what a peer reported."""
+    def accept(self, updates: Updates) -> bool:
+        """Count what a peer reported; whether `share_needed` has something to look at."""
         for (location, time), change in updates:
             self._apply(location, time, change, 0)
         self._activation.ask()
+        return not self.eager and (self._holds_back() or self.accumulation is not None)
+
+    def share_needed(self) -> None:
+        """Give out what a peer's report has made needed, before an operator is run for long."""
+        self._tracker.propagate()
+        self._share()
 
     def activate(self, child: int) -> None:
         """Ask for a visit of `child`: in this round if its turn is still to come."""
@@ -367,10 +374,7 @@ class Subgraph(ActivatedScope):
 
     def outstanding(self) -> list[tuple[str, Any, int]]:
         """(place in words, time, count) of every pointstamp that is known."""
-        return [
-            (self.topology.describe(location), time, count)
-            for location, time, count in self.pointstamps()
-        ]
+        return [(self.topology.describe(at), time, n) for at, time, n in self.pointstamps()]
 
     # Setting up.
 
@@ -393,8 +397,7 @@ class Subgraph(ActivatedScope):
         """
         if not self.inputs:
             return []
-        holds_back = self.peers > 1 and not self.eager
-        least = Interest.IF_CAPABILITY if holds_back else Interest.NEVER
+        least = Interest.IF_CAPABILITY if self.peers > 1 and not self.eager else Interest.NEVER
         interests = {
             known.first + port: interest
             for known in self._by_number
@@ -426,10 +429,9 @@ class Subgraph(ActivatedScope):
 
     def _set_child_external_summary(self, node: int, child: Operate) -> None:
         inbox = self._by_number[node].inbox
+        summaries: Summaries = [{}] * child.outputs
         if node in self._views:
-            summaries: Summaries = self.topology.summaries_around(node)
-        else:
-            summaries = [{}] * child.outputs
+            summaries = self.topology.summaries_around(node)
         child.set_external_summary(summaries, inbox)
         for batch in inbox:
             batch.drain()
@@ -618,14 +620,10 @@ class Subgraph(ActivatedScope):
             return
         if not self._holds_back():
             return
-        needed = self.eager
-        if not needed:
-            for (location, time), change in self._held_back:
-                if self._is_needed(location, time, change):
-                    needed = True
-                    break
-        if needed:
-            self._share_updates(self._held_back.drain())
+        for (location, time), change in self._held_back:
+            if self.eager or self._is_needed(location, time, change):
+                self._share_updates(self._held_back.drain())
+                break
 
     def _holds_back(self) -> bool:
         """Whether there are changes that were not sent to the peers."""

@@ -103,8 +103,17 @@ class AccumulatedExchange(ProgressExchange):
                 self._take_batch(message)
             else:
                 self._take_machine(message)
+        if self._holding:
+            self._share_needed()
+
+    def _is_sending(self) -> bool:
+        return bool(self._outgoing)
 
     # What arrives.
+
+    def _accept(self, subgraph: Subgraph, updates: Updates) -> None:
+        if subgraph.accept(updates):
+            self._holding.append(subgraph)
 
     def _take_sum(self, message: Message) -> None:
         """Count a sum, but for what this worker has counted when it reported it."""
@@ -120,7 +129,7 @@ class AccumulatedExchange(ProgressExchange):
                 for place, change in unreturned.popleft():
                     others.update(place, -change)
             updates = others.drain()
-        subgraph.accept(updates)
+        self._accept(subgraph, updates)
 
     def _take_batch(self, message: Message) -> None:
         """Add a batch of a worker of this machine."""
@@ -133,7 +142,7 @@ class AccumulatedExchange(ProgressExchange):
             return
         assert subgraph.accumulation is not None
         subgraph.accumulation.add(updates, message.sender)
-        subgraph.accept(updates)
+        self._accept(subgraph, updates)
 
     def _take_machine(self, message: Message) -> None:
         """Add the sum of another machine."""
@@ -144,7 +153,7 @@ class AccumulatedExchange(ProgressExchange):
             return
         assert subgraph.accumulation is not None
         subgraph.accumulation.add_from_outside(updates)
-        subgraph.accept(updates)
+        self._accept(subgraph, updates)
 
     # What goes out of an accumulator.
 

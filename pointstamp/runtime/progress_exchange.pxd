@@ -10,8 +10,13 @@ cdef class ProgressExchange:
     cdef list _others
     cdef StepObserver _log
     cdef list _outbox
+    cdef readonly list _holding
+    cdef object _flush
 
     @cython.locals(outbox=list)
     cpdef send(self)
     @cython.locals(subgraph=Subgraph)
     cdef _receive(self)
+    @cython.locals(subgraph=Subgraph)
+    cpdef _share_needed(self)
+    cpdef bint _is_sending(self) except -1

@@ -2,7 +2,9 @@
 
 One channel carries them for all scopes of a worker, in order per pair of workers. Scopes
 hand their changes in while a step runs; they are sent at its end, after the data that they
-speak of was pushed.
+speak of was pushed. What a scope has held back, and peers need since they reported, goes before
+an operator is run: else two workers whose operators run for long run them in turns, as each
+is shown only afterwards that the other one may begin.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ class ProgressExchange:
         self.subgraphs: dict[int, Subgraph] = {}
         self._others = [p for p in range(communicator.peers) if p != communicator.index]
         self._log = log
+        self._flush = communicator.flush
         self._outbox: list[tuple[int, Any]] = []
+        self._holding: list[Subgraph] = []
+        """The scopes that a peer has reported to, and that hold back changes."""
 
     def install(self, scope: int, subgraph: Subgraph) -> None:
         """Have changes of a scope arrive at its instance here."""
@@ -55,8 +60,23 @@ class ProgressExchange:
             if self._log is not None:
                 self._log.progress_received(message.tag, message.sender, len(message.batch))
             subgraph = self.subgraphs.get(message.tag)
-            if subgraph is not None:  # else complete here, and no change matters to it
-                subgraph.accept(message.batch)
+            # Else it is complete here, and no change matters to it.
+            if subgraph is not None and subgraph.accept(message.batch):
+                self._holding.append(subgraph)
+        if self._holding:
+            self._share_needed()
+
+    def _share_needed(self) -> None:
+        """Send at once what peers need of what is held back."""
+        for subgraph in self._holding:
+            subgraph.share_needed()
+        self._holding.clear()
+        if self._is_sending():
+            self.send()
+            self._flush()
+
+    def _is_sending(self) -> bool:
+        return bool(self._outbox)
 
     @property
     def n_changes(self) -> int:

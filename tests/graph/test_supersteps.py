@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -140,3 +142,34 @@ def test_answers_are_the_same_from_processes():
     (expected,) = ps.execute(main)
     found = ps.execute(main, workers=2)
     assert sorted(record for part in found for record in part) == sorted(expected)
+
+
+class Meeting:
+    """Sends to all others, and ends a round only when they are in it, too."""
+
+    def __init__(self, index, peers, all_here, n_rounds):
+        self.others = [peer for peer in range(peers) if peer != index]
+        self.all_here = all_here
+        self.n_rounds = n_rounds
+
+    def step(self, round, messages):
+        assert len(messages) == (len(self.others) if round else 0)
+        # Those that wait for a round of others to end would wait here for ever.
+        self.all_here.wait(timeout=20)
+        if round == self.n_rounds:
+            return [], False
+        return [Arrays(to=np.full(1, other, np.int16)) for other in self.others], True
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5])
+def test_workers_are_in_a_round_at_once(workers):
+    all_here = threading.Barrier(workers)
+
+    def main(worker):
+        with worker.dataflow() as scope:
+            program = Meeting(worker.index, workers, all_here, 30)
+            run_supersteps(scope.batches_to_stream([[program]]), "Meeting")
+        worker.run()
+        return True
+
+    assert all(ps.execute(main, workers=workers, threads=True))
