@@ -24,6 +24,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no a
 
 from pointstamp.communication.control import ControlClient
 from pointstamp.communication.failure import UncarriedResult, dump, failure
+from pointstamp.communication.kept_memory import keep_freed_memory
 from pointstamp.communication.log_forwarding import forward
 from pointstamp.communication.parent_death import ORPHANED_STATUS, die_with_parent
 from pointstamp.communication.publishing import set_own
@@ -67,6 +68,7 @@ def main(
 ) -> None:
     """Run the target that comes over `control_fd` as worker `index` of `peers`."""
     die_with_parent(parent)
+    keep_freed_memory()
     _share_processors(peers)
     # Ctrl-C goes to the parent as well, which stops us. A handler, rather than
     # ignoring the signal, so that programs we start do not inherit it.
