@@ -32,7 +32,7 @@ _SETTINGS = (
 
 
 def keep_freed_memory() -> bool:
-    """Keep up to `KEPT_BYTES` of what is freed; whether the C library was told to.
+    """Keep up to `KEPT_BYTES` of what is freed; whether the C library does so.
 
     For processes that are a worker and nothing else: it is for all of a process, and for good.
     What the environment says of the same comes first.

@@ -2,24 +2,43 @@
 
 One channel carries them for all scopes of a worker, in order per pair of workers. Scopes
 hand their changes in while a step runs; they are sent at its end, after the data that they
-speak of was pushed. What a scope has held back, and peers need since they reported, goes before
-an operator is run: else two workers whose operators run for long run them in turns, as each
-is shown only afterwards that the other one may begin.
+speak of was pushed.
+
+What a scope has held back may be needed since a peer reported. It goes before the operators are
+run, where these have taken long lately: two workers whose operators run for long would run them in
+turns, as each is shown only afterwards that the other one may begin. Where steps are short it goes
+with the rest at their end, since with many workers it would be twice as many messages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.progress.subgraph import Subgraph
 
+LONG_STEP_S = 100e-6
+"""A step that takes longer costs a peer that waits for its end more than a message does."""
+
+N_EARLY = 256
+"""So often what is needed goes early after a long step: the steps in between may be short."""
+
+MEASURED = 8
+"""One step of so many that begin with a report is measured, besides those that something is
+held back in."""
+
 
 class ProgressExchange:
-    """The scopes of one worker by number, and the channel on which their changes travel."""
+    """The scopes of one worker by number, and the channel on which their changes travel.
 
-    def __init__(self, communicator: Communicator, log: Logger | None) -> None:
+    `now` is the clock of the worker, in seconds.
+    """
+
+    def __init__(
+        self, communicator: Communicator, log: Logger | None, now: Callable[[], float]
+    ) -> None:
         self.channel = communicator.channel()
         self.subgraphs: dict[int, Subgraph] = {}
         self._others = [p for p in range(communicator.peers) if p != communicator.index]
@@ -28,6 +47,10 @@ class ProgressExchange:
         self._outbox: list[tuple[int, Any]] = []
         self._holding: list[Subgraph] = []
         """The scopes that a peer has reported to, and that hold back changes."""
+        self._now = now
+        self._began = 0.0
+        """When the operators of this step began, if that is measured; else 0."""
+        self._n_early = self._n_reports = 0
 
     def install(self, scope: int, subgraph: Subgraph) -> None:
         """Have changes of a scope arrive at its instance here."""
@@ -39,6 +62,8 @@ class ProgressExchange:
 
     def send(self) -> None:
         """Send what scopes have shared since the last call."""
+        if self._began:
+            self._note_step()
         outbox = self._outbox
         if not outbox:
             return
@@ -63,17 +88,27 @@ class ProgressExchange:
             # Else it is complete here, and no change matters to it.
             if subgraph is not None and subgraph.accept(message.batch):
                 self._holding.append(subgraph)
-        if self._holding:
-            self._share_needed()
+        self._n_reports += 1
+        if self._holding or self._n_reports % MEASURED == 0:
+            self._begin()
 
-    def _share_needed(self) -> None:
-        """Send at once what peers need of what is held back."""
-        for subgraph in self._holding:
-            subgraph.share_needed()
+    def _begin(self) -> None:
+        """Before operators run: if steps are long, send what peers need of what is held back."""
+        if self._n_early and self._holding:
+            self._n_early -= 1
+            for subgraph in self._holding:
+                subgraph.share_needed()
+            if self._is_sending():
+                self.send()
+                self._flush()
         self._holding.clear()
-        if self._is_sending():
-            self.send()
-            self._flush()
+        self._began = self._now()
+
+    def _note_step(self) -> None:
+        """Learn from how long the operators took."""
+        if self._now() - self._began > LONG_STEP_S:
+            self._n_early = N_EARLY
+        self._began = 0.0
 
     def _is_sending(self) -> bool:
         return bool(self._outbox)

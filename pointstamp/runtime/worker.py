@@ -83,7 +83,7 @@ class Worker:
         self._log = log
         # Before the environment, whose log would wrap their channels.
         self._control = control = ControlPlane(communicator)
-        self._progress = progress = exchange_of(communicator, log, accumulate)
+        self._progress = progress = exchange_of(communicator, log, accumulate, self.timers.now)
         # Through a loop: of a typed variable Cython would hand on the bare C function.
         own = {service.channel: service.receive for service in (control, progress)}
         self.environment = Environment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -145,7 +146,9 @@ def test_answers_are_the_same_from_processes():
 
 
 class Meeting:
-    """Sends to all others, and ends a round only when they are in it, too."""
+    """Sends to all others, and after some long rounds ends one only when they are in it, too."""
+
+    n_before = 40
 
     def __init__(self, index, peers, all_here, n_rounds):
         self.others = [peer for peer in range(peers) if peer != index]
@@ -154,8 +157,10 @@ class Meeting:
 
     def step(self, round, messages):
         assert len(messages) == (len(self.others) if round else 0)
+        time.sleep(5e-4)
         # Those that wait for a round of others to end would wait here for ever.
-        self.all_here.wait(timeout=20)
+        if round >= self.n_before:
+            self.all_here.wait(timeout=20)
         if round == self.n_rounds:
             return [], False
         return [Arrays(to=np.full(1, other, np.int16)) for other in self.others], True
@@ -167,7 +172,7 @@ def test_workers_are_in_a_round_at_once(workers):
 
     def main(worker):
         with worker.dataflow() as scope:
-            program = Meeting(worker.index, workers, all_here, 30)
+            program = Meeting(worker.index, workers, all_here, 70)
             run_supersteps(scope.batches_to_stream([[program]]), "Meeting")
         worker.run()
         return True

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pointstamp.errors import WorkerError
+from pointstamp.runtime import progress_exchange
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle
@@ -53,6 +54,15 @@ def test_random_dataflows_are_safe_live_and_right(first):
     seeds = [seed for seed in range(first, first + AT_A_TIME) if seed not in HEAVY]
     n_records = sum(sum(check(seed).values()) for seed in seeds)
     assert n_records > 100  # else these dataflows do nothing
+
+
+@pytest.mark.parametrize("first", shared_out(N_OF_SOURCES, range(0, 100, AT_A_TIME)))
+def test_random_dataflows_are_safe_live_and_right_where_steps_are_long(first, monkeypatch):
+    """Then what peers need of what is held back goes before the operators are run."""
+    monkeypatch.setattr(progress_exchange, "LONG_STEP_S", -1.0)
+    for seed in range(first, first + AT_A_TIME):
+        if seed not in HEAVY:
+            check(seed)
 
 
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
