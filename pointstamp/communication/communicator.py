@@ -76,6 +76,9 @@ class Communicator(Protocol):
 
     index: int
     peers: int
+    is_urgent: bool
+    """Whether what is sent should leave at once, rather than with the next `flush`: set by a worker
+    whose steps are long. Of no account where it does so in any case."""
 
     def channel(self) -> Channel:
         """Make this worker's end of the next channel."""

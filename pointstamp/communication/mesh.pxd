@@ -26,6 +26,7 @@ cdef class MeshCommunicator:
     cdef set _to_write
     cdef object _failure
     cdef bint _is_closed
+    cdef public bint is_urgent
     cdef bint _was_polled
     cdef public double _look_at
     cdef readonly Spin _spin

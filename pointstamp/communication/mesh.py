@@ -132,7 +132,7 @@ class MeshCommunicator:
             self._connect_by_way_of_others(routes)
         self._to_flush: set[Link] = set()
         self._failure: Notice | None = None
-        self._is_closed = False
+        self._is_closed = self.is_urgent = False
         self._was_polled = False
         self._look_at = 0.0
         self._spin = Spin(peers)
@@ -221,6 +221,8 @@ class MeshCommunicator:
         if link.is_blocked != was_blocked:
             self._watch(link)
         self._to_flush.add(link)
+        if self.is_urgent:
+            self._write(link)
 
     @property
     def n_sent_bytes(self) -> int:

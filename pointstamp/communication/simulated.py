@@ -200,6 +200,7 @@ class SimulatedCommunicator:
     def __init__(self, network: SimulatedNetwork, index: int) -> None:
         self.index = index
         self.peers = network.workers
+        self.is_urgent = False
         self._network = network
         self._mailbox = network._mailboxes[index]
         self._is_woken = False

@@ -25,6 +25,7 @@ class SingleCommunicator:
 
     index = 0
     peers = 1
+    is_urgent = False
 
     def __init__(self) -> None:
         self._mailbox = Mailbox()

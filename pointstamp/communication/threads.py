@@ -53,6 +53,7 @@ class ThreadCommunicator:
     def __init__(self, index: int, group: _Group) -> None:
         self.index = index
         self.peers = len(group.inboxes)
+        self.is_urgent = False
         self._group = group
         self._inbox = group.inboxes[index]
         self._awake = group.awake[index]

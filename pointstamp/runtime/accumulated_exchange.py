@@ -15,7 +15,7 @@ a second has the others of its machine wait as long for what peers report.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.progress.accumulate import Updates
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.subgraph import Subgraph
-from pointstamp.runtime.progress_exchange import MEASURED, ProgressExchange
+from pointstamp.runtime.progress_exchange import ProgressExchange
 
 
 class AccumulatedExchange(ProgressExchange):
@@ -36,20 +36,14 @@ class AccumulatedExchange(ProgressExchange):
         Of the worker.
     log : Logger, optional
         Logs what is sent and received.
-    now : callable
-        The clock of the worker, in seconds.
     machines : sequence
         By worker, which machine it is on: workers with equal ones share an accumulator.
     """
 
     def __init__(
-        self,
-        communicator: Communicator,
-        log: Logger | None,
-        now: Callable[[], float],
-        machines: Sequence[Any],
+        self, communicator: Communicator, log: Logger | None, machines: Sequence[Any]
     ) -> None:
-        super().__init__(communicator, log, now)
+        super().__init__(communicator, log)
         index = communicator.index
         first: dict[Any, int] = {}
         for worker, machine in enumerate(machines):
@@ -86,8 +80,6 @@ class AccumulatedExchange(ProgressExchange):
 
     def send(self) -> None:
         """Send what is to go since the last call."""
-        if self._began:
-            self._note_step()
         outgoing = self._outgoing
         while outgoing:
             receivers, scope, updates, merged = outgoing.popleft()
@@ -111,9 +103,8 @@ class AccumulatedExchange(ProgressExchange):
                 self._take_batch(message)
             else:
                 self._take_machine(message)
-        self._n_reports += 1
-        if self._holding or self._n_reports % MEASURED == 0:
-            self._begin()
+        if self._holding:
+            self._share_needed()
 
     def _is_sending(self) -> bool:
         return bool(self._outgoing)
@@ -121,7 +112,7 @@ class AccumulatedExchange(ProgressExchange):
     # What arrives.
 
     def _accept(self, subgraph: Subgraph, updates: Updates) -> None:
-        if subgraph.accept(updates):
+        if subgraph.accept(updates) and self.is_urgent:
             self._holding.append(subgraph)
 
     def _take_sum(self, message: Message) -> None:
@@ -178,7 +169,7 @@ class AccumulatedExchange(ProgressExchange):
 
 
 def exchange_of(
-    communicator: Communicator, log: Logger | None, accumulate: bool, now: Callable[[], float]
+    communicator: Communicator, log: Logger | None, accumulate: bool
 ) -> ProgressExchange:
     """The exchange of a worker; `accumulate` matters where two share a machine.
 
@@ -186,5 +177,5 @@ def exchange_of(
     """
     machines = getattr(communicator, "machines", None) or [0] * communicator.peers
     if not accumulate or len(set(machines)) == len(machines):
-        return ProgressExchange(communicator, log, now)
-    return AccumulatedExchange(communicator, log, now, machines)
+        return ProgressExchange(communicator, log)
+    return AccumulatedExchange(communicator, log, machines)

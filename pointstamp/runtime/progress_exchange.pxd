@@ -12,16 +12,16 @@ cdef class ProgressExchange:
     cdef list _outbox
     cdef readonly list _holding
     cdef object _flush
-    cdef object _now
-    cdef readonly double _began
-    cdef Py_ssize_t _n_early
-    cdef public Py_ssize_t _n_reports
+    cdef object _communicator
+    cdef Py_ssize_t _n_urgent
+    cdef readonly bint is_urgent
 
+    @cython.locals(is_urgent=bint)
+    cpdef note_length(self, double seconds)
     @cython.locals(outbox=list)
     cpdef send(self)
     @cython.locals(subgraph=Subgraph)
     cdef _receive(self)
     @cython.locals(subgraph=Subgraph)
-    cpdef _begin(self)
-    cpdef _note_step(self)
+    cpdef _share_needed(self)
     cpdef bint _is_sending(self) except -1

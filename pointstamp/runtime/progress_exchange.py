@@ -4,15 +4,14 @@ One channel carries them for all scopes of a worker, in order per pair of worker
 hand their changes in while a step runs; they are sent at its end, after the data that they
 speak of was pushed.
 
-What a scope has held back may be needed since a peer reported. It goes before the operators are
-run, where these have taken long lately: two workers whose operators run for long would run them in
+What a scope has held back may be needed since a peer reported. Where steps are long it goes before
+the operators are run (`is_urgent`): two workers whose operators run for long would run them in
 turns, as each is shown only afterwards that the other one may begin. Where steps are short it goes
 with the rest at their end, since with many workers it would be twice as many messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pointstamp.communication.communicator import Communicator
@@ -22,23 +21,14 @@ from pointstamp.progress.subgraph import Subgraph
 LONG_STEP_S = 100e-6
 """A step that takes longer costs a peer that waits for its end more than a message does."""
 
-N_EARLY = 256
-"""So often what is needed goes early after a long step: the steps in between may be short."""
-
-MEASURED = 8
-"""One step of so many that begin with a report is measured, besides those that something is
-held back in."""
+N_URGENT = 100
+"""After a step that was long so many more count as long: those in between may be short."""
 
 
 class ProgressExchange:
-    """The scopes of one worker by number, and the channel on which their changes travel.
+    """The scopes of one worker by number, and the channel on which their changes travel."""
 
-    `now` is the clock of the worker, in seconds.
-    """
-
-    def __init__(
-        self, communicator: Communicator, log: Logger | None, now: Callable[[], float]
-    ) -> None:
+    def __init__(self, communicator: Communicator, log: Logger | None) -> None:
         self.channel = communicator.channel()
         self.subgraphs: dict[int, Subgraph] = {}
         self._others = [p for p in range(communicator.peers) if p != communicator.index]
@@ -47,10 +37,11 @@ class ProgressExchange:
         self._outbox: list[tuple[int, Any]] = []
         self._holding: list[Subgraph] = []
         """The scopes that a peer has reported to, and that hold back changes."""
-        self._now = now
-        self._began = 0.0
-        """When the operators of this step began, if that is measured; else 0."""
-        self._n_early = self._n_reports = 0
+        self._communicator = communicator
+        self._n_urgent = 0
+        """So many steps more count as long."""
+        self.is_urgent = False
+        """Whether what peers need is sent before operators run."""
 
     def install(self, scope: int, subgraph: Subgraph) -> None:
         """Have changes of a scope arrive at its instance here."""
@@ -62,8 +53,6 @@ class ProgressExchange:
 
     def send(self) -> None:
         """Send what scopes have shared since the last call."""
-        if self._began:
-            self._note_step()
         outbox = self._outbox
         if not outbox:
             return
@@ -74,6 +63,16 @@ class ProgressExchange:
             for peer in self._others:
                 self.channel.send(peer, scope, updates)
         outbox.clear()
+
+    def note_length(self, seconds: float) -> None:
+        """Have what is sent leave at once while steps are long, and not with the end of a step."""
+        if seconds > LONG_STEP_S:
+            self._n_urgent = N_URGENT
+        elif self._n_urgent:
+            self._n_urgent -= 1
+        is_urgent = self._n_urgent > 0
+        if is_urgent != self.is_urgent:
+            self.is_urgent = self._communicator.is_urgent = is_urgent
 
     def receive(self) -> None:
         """Hand what peers have sent to the scopes."""
@@ -86,29 +85,19 @@ class ProgressExchange:
                 self._log.progress_received(message.tag, message.sender, len(message.batch))
             subgraph = self.subgraphs.get(message.tag)
             # Else it is complete here, and no change matters to it.
-            if subgraph is not None and subgraph.accept(message.batch):
+            if subgraph is not None and subgraph.accept(message.batch) and self.is_urgent:
                 self._holding.append(subgraph)
-        self._n_reports += 1
-        if self._holding or self._n_reports % MEASURED == 0:
-            self._begin()
+        if self._holding:
+            self._share_needed()
 
-    def _begin(self) -> None:
-        """Before operators run: if steps are long, send what peers need of what is held back."""
-        if self._n_early and self._holding:
-            self._n_early -= 1
-            for subgraph in self._holding:
-                subgraph.share_needed()
-            if self._is_sending():
-                self.send()
-                self._flush()
+    def _share_needed(self) -> None:
+        """Send at once what peers need of what is held back."""
+        for subgraph in self._holding:
+            subgraph.share_needed()
         self._holding.clear()
-        self._began = self._now()
-
-    def _note_step(self) -> None:
-        """Learn from how long the operators took."""
-        if self._now() - self._began > LONG_STEP_S:
-            self._n_early = N_EARLY
-        self._began = 0.0
+        if self._is_sending():
+            self.send()
+            self._flush()
 
     def _is_sending(self) -> bool:
         return bool(self._outbox)

@@ -417,6 +417,8 @@ class _Seat:
         self._has_just_waited = False
         self.is_suspended = False
         """See `Communicator`."""
+        self.is_urgent = False
+        """The same."""
         self._now = 0.0
 
     def now(self) -> float:

@@ -43,6 +43,7 @@ cdef class Worker:
     cdef readonly object _failure
     cdef StepObserver _log
 
+    @cython.locals(began=double)
     cpdef bint step(self) except -1
     cpdef bint step_or_park(self, object timeout_s=*) except -1
     cdef _take_in(self)

@@ -63,8 +63,7 @@ class Worker:
     stall_s : float, optional
         The same, but only if this worker itself holds back what it waits for.
     in_flight_bytes : int
-        About how much a channel may have in flight to one peer until the dataflow's sources
-        wait, on all workers; 0 for no limit.
+        About how much a channel may have in flight to a peer until sources wait; 0: no limit.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class Worker:
         self._log = log
         # Before the environment, whose log would wrap their channels.
         self._control = control = ControlPlane(communicator)
-        self._progress = progress = exchange_of(communicator, log, accumulate, self.timers.now)
+        self._progress = progress = exchange_of(communicator, log, accumulate)
         # Through a loop: of a typed variable Cython would hand on the bare C function.
         own = {service.channel: service.receive for service in (control, progress)}
         self.environment = Environment(
@@ -309,7 +308,12 @@ class Worker:
         self.n_steps += 1
         try:
             self._take_in()
-            self._visit_dataflows()
+            if self._flush is None:
+                self._visit_dataflows()
+            else:
+                began = self.timers.clock()
+                self._visit_dataflows()
+                self._progress.note_length(self.timers.clock() - began)
             self._progress.send()
             if self._discountable and not self._active.n:
                 self._discount()
@@ -370,10 +374,7 @@ class Worker:
             park = self.communicator.park if self.texts is None else self.texts.park
             self.is_parked = True
             try:
-                if self._log is None:
-                    park(timeout_s)
-                else:
-                    self._log.park(park, timeout_s)
+                park(timeout_s) if self._log is None else self._log.park(park, timeout_s)
             finally:
                 self.is_parked = False
         return self.step()
@@ -539,10 +540,8 @@ class Worker:
 
         Nothing happens if the worker keeps none; for types see `Log`.
         """
-        if self._log is not None and values:
-            self._log.own(text, values)
-        elif self._log is not None:
-            self._log.text(text)
+        if self._log is not None:
+            self._log.own(text, values) if values else self._log.text(text)
 
     def close_inputs(self) -> None:
         """Close all inputs that are open."""

@@ -26,6 +26,7 @@ class PeersInNumber:
     """The communicator of a worker that only builds: all that it sends goes nowhere."""
 
     index = 0
+    is_urgent = False
 
     def __init__(self, peers: int) -> None:
         self.peers = peers
