@@ -20,6 +20,7 @@ _Vertices = Annotated[
     Path | None, Option(metavar="FILE", help="A table of the vertices, with a column id.")
 ]
 _Workers = Annotated[int, Option(metavar="N", min=1, help="Number of workers.")]
+_Tuned = Annotated[float | None, Option(metavar="X", help="Of svd_plus_plus.")]
 
 Method = Literal[
     "page_rank",
@@ -31,6 +32,7 @@ Method = Literal[
     "strongly_connected_components",
     "label_propagation",
     "power_iteration_clustering",
+    "svd_plus_plus",
     "triangle_count",
     "k_core",
     "clustering",
@@ -41,6 +43,9 @@ Method = Literal[
     "detect_cycles",
     "random_walks",
 ]
+
+_TUNING = ("rank", "min_value", "max_value", "gamma1", "gamma2", "gamma6", "gamma7")
+"""Options of svd_plus_plus alone, which has arguments of these names."""
 
 _TAKES = {
     "page_rank": {"source": "source_id", "max_iter": "max_iter", "tol": "tol", "weight": "weight"},
@@ -54,6 +59,7 @@ _TAKES = {
     "bfs": {"from": "from_expr", "to": "to_expr", "max_length": "max_path_length"},
     "label_propagation": {"max_iter": "max_iter"},
     "power_iteration_clustering": {"k": "k", "max_iter": "max_iter", "weight": "weight_col"},
+    "svd_plus_plus": {name: name for name in ("weight", "max_iter", *_TUNING, "seed")},
     "maximal_independent_set": {"seed": "seed"},
     "detect_cycles": {"max_length": "max_length"},
     "random_walks": {"num_walks": "num_walks", "length": "length", "seed": "seed"},
@@ -66,6 +72,7 @@ _NEEDS = {
     "sssp": ("source",),
     "bfs": ("from", "to"),
     "power_iteration_clustering": ("k",),
+    "svd_plus_plus": ("weight",),
 }
 
 _OTHERWISE: dict[str, dict[str, Any]] = {
@@ -137,7 +144,8 @@ def graph(
     weight: Annotated[
         str | None,
         Option(
-            metavar="COLUMN", help="Edge weights: of sssp, page ranks, power_iteration_clustering."
+            metavar="COLUMN",
+            help="Edge weights: of sssp, page ranks, power_iteration_clustering; ratings.",
         ),
     ] = None,
     k: Annotated[
@@ -156,8 +164,19 @@ def graph(
     ] = None,
     seed: Annotated[
         int | None,
-        Option(metavar="N", help="Random seed, of random_walks and maximal_independent_set."),
+        Option(
+            metavar="N", help="Random seed: random_walks, maximal_independent_set, svd_plus_plus."
+        ),
     ] = None,
+    rank: Annotated[
+        int | None, Option(metavar="N", min=1, help="Of svd_plus_plus: number of factors.")
+    ] = None,
+    min_value: _Tuned = None,
+    max_value: _Tuned = None,
+    gamma1: _Tuned = None,
+    gamma2: _Tuned = None,
+    gamma6: _Tuned = None,
+    gamma7: _Tuned = None,
     workers: _Workers = 1,
 ) -> None:
     """Run an algorithm on a graph of tables."""
@@ -174,6 +193,13 @@ def graph(
         "num_walks": num_walks,
         "length": length,
         "seed": seed,
+        "rank": rank,
+        "min_value": min_value,
+        "max_value": max_value,
+        "gamma1": gamma1,
+        "gamma2": gamma2,
+        "gamma6": gamma6,
+        "gamma7": gamma7,
     }
     said = {option: value for option, value in given.items() if value is not None}
     _check(method, said)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pointstamp.graph.components import connected_components as connected_components
     from pointstamp.graph.core import core_numbers as core_numbers
     from pointstamp.graph.core import k_core as k_core
+    from pointstamp.graph.factorization import svd_plus_plus as svd_plus_plus
     from pointstamp.graph.independent_set import maximal_independent_set as maximal_independent_set
     from pointstamp.graph.label_propagation import communities as communities
     from pointstamp.graph.labels import components_by_labels as components_by_labels
@@ -59,6 +60,7 @@ _HOMES = {
     "power_iteration_clusters": "power_iteration",
     "sssp": "shortest_paths",
     "strongly_connected_components": "scc",
+    "svd_plus_plus": "factorization",
     "triangle_counts": "clustering",
     "triangles": "triangle_search",
     "weighted_ranks": "weighted_page_rank",

@@ -61,6 +61,7 @@ def partitions(
     *,
     loops: bool = False,
     weighted: bool = False,
+    signed: bool = False,
 ) -> Stream[Any]:
     """The `GraphPartition` of each time, at each worker that has one: rows, one a time.
 
@@ -77,9 +78,14 @@ def partitions(
         Whether edges from a vertex to itself stay.
     weighted : bool
         Whether the third column, or `weight`, is wanted too.
+    signed : bool
+        Whether weights may be less than 0.
     """
     edges = checked_stream(edges, "edges")
-    arrays = edges.map_batches(weighted_columns) if weighted else edge_stream(edges)
+    if weighted:
+        arrays = edges.map_batches(partial(weighted_columns, signed=signed))
+    else:
+        arrays = edge_stream(edges)
     if vertices is not None:
         vertices = checked_stream(vertices, "vertices").map_batches(vertex_column)
     if not loops:

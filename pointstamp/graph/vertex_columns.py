@@ -54,10 +54,12 @@ def _vertices_of_rows(rows: list[Any]) -> Arrays:
     return Arrays({VERTEX: edge_columns([(row, row) for row in rows])[SOURCE]})
 
 
-def weighted_columns(batch: Any) -> Arrays:
+def weighted_columns(batch: Any, *, signed: bool = False) -> Arrays:
     """A batch of weighted edges as `Arrays` of `src`, `dst` and `weight`, float64.
 
     Columns: `src`, `dst` and `weight`, or the first three. Rows: triples.
+
+    signed : whether weights may be any finite numbers
 
     Raises
     ------
@@ -65,14 +67,16 @@ def weighted_columns(batch: Any) -> Arrays:
         If there is no third column.
     SchemaError
         If weights are not numbers, or one is null, NaN, less than 0, above 1e290, or an
-        integer above 2^53.
+        integer above 2^53; if they are `signed`, if one is null or not finite, or an integer
+        farther than 2^53 from 0.
 
     >>> weighted_columns([(1, 2, 0.5)])
     Arrays(src: int64, dst: int64, weight: float64; 1 records)
     """
     columns = kind_of(batch).as_columns(batch, _edges_of_rows)
     ends = edge_columns(columns)
-    return Arrays({**dict(ends.items()), WEIGHT: _checked(_weight_column(columns))})
+    check = _finite if signed else _checked
+    return Arrays({**dict(ends.items()), WEIGHT: check(_weight_column(columns))})
 
 
 def _edges_of_rows(rows: list[Any]) -> Arrays:
@@ -118,19 +122,30 @@ def _weight_column(batch: Any) -> Floats:
             "cast them"
         )
     if column.dtype.kind in "iu" and len(column):
-        _check_exact([column.max()])
+        _check_exact([column.max(), column.min()])
     weights: Floats = column.astype(np.float64, copy=False)
     return weights
 
 
 def _check_exact(weights: list[Any]) -> None:
     """Refuse integers that float64, in which distances are added up, would round."""
-    wrong = [weight for weight in weights if weight > _EXACT]
+    wrong = [weight for weight in weights if abs(int(weight)) > _EXACT]
     if wrong:
         raise SchemaError(
             f"a weighted graph adds weights up as float64, which is exact for integers up to 2^53; "
-            f"{int(wrong[0])} is larger: give weights in a larger unit, or as floats"
+            f"{int(wrong[0])} is larger in absolute value: give weights in a larger unit, or as "
+            "floats"
         )
+
+
+def _finite(weights: Floats) -> Floats:
+    wrong = ~np.isfinite(weights)
+    if wrong.any():
+        raise SchemaError(
+            f"ratings are finite numbers; {int(wrong.sum())} of {len(weights)} are not, the first "
+            f"of them {weights[wrong][0]}: drop those edges first"
+        )
+    return weights
 
 
 def _checked(weights: Floats) -> Floats:

@@ -380,9 +380,10 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
             "doubles": types.ArrayType(types.DoubleType()),
             "distances": types.MapType(of_id, types.LongType()),
         }
-        name = question.column.becomes
-        fields = [types.StructField(name, kinds[question.column.kind])]
-        return types.StructType([f for f in self._vertices.schema if f.name != name] + fields)
+        fields = [types.StructField(c.becomes, kinds[c.kind]) for c in question.columns]
+        names = {field.name for field in fields}
+        kept = [field for field in self._vertices.schema if field.name not in names]
+        return types.StructType(kept + fields)
 
     @property
     def _attributes(self) -> dict[str, list[str]]:

@@ -82,6 +82,7 @@ def test_every_question_of_a_graph_can_be_asked(run: Run, edges: Path, tmp_path:
         "page_rank": ["--source", "ann", "--max-iter", 5],
         "parallel_personalized_page_rank": ["--source", "ann", "--source", "cy"],
         "power_iteration_clustering": ["--k", 2],
+        "svd_plus_plus": ["--weight", "amount", "--max-value", 200, "--where", "dst = 'cy'"],
         "random_walks": ["--num-walks", 1, "--length", 2, "--seed", 7],
         "detect_cycles": ["--max-length", 2],
     }
@@ -96,6 +97,7 @@ def test_every_question_of_a_graph_can_be_asked(run: Run, edges: Path, tmp_path:
     assert sum(row["pagerank"] for row in found["page_rank"]) == pytest.approx(1)
     assert [len(row["pageranks"]) for row in found["parallel_personalized_page_rank"]] == [2] * 3
     assert len(found["random_walks"]) == 3
+    assert [row["mean_rating"] for row in found["svd_plus_plus"]] == [None, 90, 90]
     assert found["detect_cycles"] == [{"found_cycles": ["ann", "bob", "ann"]}]
     # What gives another graph, or takes functions, is not for a command.
     others = {"aggregate_messages", "as_undirected", "count", "drop_isolated_vertices", "edges"}
@@ -123,6 +125,8 @@ def test_every_question_of_a_graph_can_be_asked(run: Run, edges: Path, tmp_path:
         (["graph", "k_core", "--where", "sum > 1"], "no column 'sum'"),
         (["graph", "k_core", "--tol", "1"], "k_core has no --tol: it takes no option but --where"),
         (["graph", "bfs", "--from", "id = 'ann'"], "bfs needs --to"),
+        (["graph", "svd_plus_plus", "--rank", "3"], "svd_plus_plus needs --weight"),
+        (["graph", "k_core", "--gamma1", "1"], "k_core has no --gamma1"),
         (["graph", "bfs", "--max-iter", "1"], "it takes --from, --to, --max-length"),
         (["graph", "sssp", "--source", "ann", "--source", "cy"], "has one --source, and 2 are"),
         (["graph", "sssp", "--source", "zed"], "no vertex has the id 'zed'"),

@@ -364,6 +364,7 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
             lambda s: ps.graph.power_iteration_clusters(s, k=None, rounds=1),
             "needs an integer as its k",
         ),
+        (lambda s: ps.graph.svd_plus_plus(s, rank=0), "svd_plus_plus needs 1 or more as its rank"),
         (lambda s: ps.graph.weighted_ranks(s, tolerance="x"), "a number above 0 as its tolerance"),
         (
             lambda s: ps.graph.weighted_ranks(s, rounds=1, sources=["a"]),

@@ -6,6 +6,7 @@ import itertools
 import random
 
 import networkx as nx
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -112,10 +113,42 @@ def test_answers_are_those_of_the_graph_of_tables(graphs, name):
 def test_what_a_graph_of_tables_can_be_asked_this_can_and_is_named_in_plans(graphs, capsys):
     asked = [{name for name in dir(type(graph)) if not name.startswith("_")} for graph in graphs]
     assert asked[0] == asked[1]
-    with pytest.raises(AttributeError, match="SparkGraph has no 'svdPlusPlus', which GraphFrames"):
+    with pytest.raises(AttributeError, match="SparkGraph has no 'typeDegree', which GraphFrames"):
+        graphs[0].typeDegree()
+    with pytest.raises(AttributeError, match="'svdPlusPlus': it is called 'svd_plus_plus' here"):
         graphs[0].svdPlusPlus()
     graphs[0].k_core().explain()
     assert "MapInArrow pointstamp: kcore of a graph, " in capsys.readouterr().out
+
+
+def test_a_model_of_ratings_has_the_loss_that_it_says_on_any_number_of_workers(spark):
+    rows = [(f"user {u}", f"é{i}", float(u * i % 6)) for u in range(6) for i in range(4)]
+    edges = spark.createDataFrame(rows, "src string, dst string, stars double")
+    ids = sorted({end for row in rows for end in row[:2]} | {"x"})
+    vertices = spark.createDataFrame([(one,) for one in ids], "id string")
+    found = []
+    for workers in (1, 2):
+        graph = pointstamp.spark.graph(vertices, edges, workers=workers)
+        model = graph.svd_plus_plus(3, 20, weight="stars")
+        assert model.columns[1:5] == ["factors", "implicit_factors", "bias", "norm"]
+        found.append({row.id: row.asDict() for row in model.collect()})
+    one, two = found
+    assert set(one.pop("x").values()) == {"x", None}
+    for vertex, of_vertex in one.items():
+        for name, value in of_vertex.items():
+            assert name == "id" or two[vertex][name] == pytest.approx(value, rel=1e-9)
+    errors = []
+    for user, item, stars in rows:
+        product = np.dot(one[user]["implicit_factors"], one[item]["factors"])
+        predicted = one[user]["mean_rating"] + one[user]["bias"] + one[item]["bias"] + product
+        errors.append(stars - np.clip(predicted, 0, 5))
+    assert np.mean(np.square(errors)) == pytest.approx(one["é1"]["loss"])
+    assert one["é1"]["loss"] < np.var([stars for *_, stars in rows])
+    with pytest.raises(ColumnError, match="edges have no column 'weight' of weights, only"):
+        pointstamp.spark.graph(edges).svd_plus_plus()
+    back = pointstamp.spark.graph(edges.selectExpr("src", "src as dst"), workers=2)
+    with pytest.raises(Exception, match="users and items ids that differ"):
+        back.svd_plus_plus(weight=None).collect()
 
 
 def test_components_are_those_of_the_graph_of_tables_under_names_of_their_own(graphs):

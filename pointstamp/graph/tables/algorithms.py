@@ -24,7 +24,6 @@ Frame = TypeVar("Frame")
 Edges = Stream[Any]
 
 ABSENT = {
-    "svd_plus_plus": "pyspark.ml.recommendation.ALS factors ratings",
     "aggregate_neighbors": "find() of a chain, pregel() and random_walks() go several edges far",
     **dict.fromkeys(
         ("type_degree", "type_in_degree", "type_out_degree"),
@@ -260,6 +259,92 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         build = partial(power_iteration_clusters, k=k, rounds=rounds)
         kind = ValueColumn(CLUSTER, "cluster", "long")
         return self._answered(VertexQuestion(build, kind, weighted=True, weight=weight_col))
+
+    # Ratings.
+
+    def svd_plus_plus(
+        self,
+        rank: int = 10,
+        max_iter: int = 2,
+        min_value: float = 0.0,
+        max_value: float = 5.0,
+        gamma1: float = 0.007,
+        gamma2: float = 0.007,
+        gamma6: float = 0.005,
+        gamma7: float = 0.015,
+        *,
+        weight: str | None = "weight",
+        seed: int = 42,
+    ) -> Frame:
+        """SVD++, a model of ratings, of edges that lead from users to items.
+
+        A rating is predicted as `mean_rating`, and the `bias` of the user and of the item, and the
+        product of the user's `implicit_factors` and the item's `factors`.
+
+        Parameters
+        ----------
+        rank : int
+            How many factors each user and each item has.
+        max_iter : int
+            How often all ratings are learned from. Two, as GraphFrames has it, are few.
+        min_value, max_value : float
+            Predictions are clipped to these.
+        gamma1, gamma2 : float
+            Learning rates, of biases and of factors: the smaller, the more ratings a vertex has.
+        gamma6, gamma7 : float
+            Regularization, of biases and of factors.
+        weight : str or None
+            The column of the edges that has ratings, finite numbers; without one each is 1. Edges
+            that repeat count each.
+        seed : int
+            Of the first factors: the same for the same seed and ids, on any number of workers.
+
+        Returns
+        -------
+        table
+            The vertices, with `factors` and `implicit_factors`, lists of float64, which for a user
+            include those that the items add; `bias`; `norm`, 1 over the root of the number of
+            ratings; and, the same at each, `mean_rating`, and `loss`, the mean of the squared
+            errors. All are null for vertices without edges.
+
+        Notes
+        -----
+        See `pointstamp.graph.svd_plus_plus`, which does it.
+
+        Examples
+        --------
+        >>> from pointstamp.graph import Graph
+        >>> stars = {"src": ["ann", "ann", "bob"], "dst": ["tea", "ale", "tea"], "stars": [5, 1, 4]}
+        >>> model = Graph(stars).svd_plus_plus(2, 500, gamma2=0.05, weight="stars")
+        >>> model.column("loss")[0].as_py() < 0.01
+        True
+        """
+        from pointstamp.graph import factorization as model
+
+        gammas = {"gamma1": gamma1, "gamma2": gamma2, "gamma6": gamma6, "gamma7": gamma7}
+        options: dict[str, Any] = {
+            "rank": whole_number(rank, "rank of svd_plus_plus", 1),
+            "rounds": whole_number(max_iter, "max_iter of svd_plus_plus"),
+            "min_value": min_value,
+            "max_value": max_value,
+            "seed": seed_of(seed),
+            **gammas,
+        }
+        model.check_numbers(min_value, max_value, gammas)
+        build = partial(model.svd_plus_plus, **options)
+        lists = [ValueColumn(name, name, "doubles") for name in (model.FACTORS, model.IMPLICIT)]
+        names = (model.BIAS, model.NORM, model.MEAN, model.LOSS)
+        numbers = [ValueColumn(name, name, "double") for name in names]
+        return self._answered(
+            VertexQuestion(
+                build,
+                lists[0],
+                weighted=True,
+                weight=weight,
+                signed=True,
+                more=(lists[1], *numbers),
+            )
+        )
 
     # Density.
 

@@ -66,8 +66,8 @@ class AnswerFlow:
     ends_are_vertices: bool = False
 
     def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
-        """Lay it out; gives the vertices with a column more."""
-        question, column = self.question, self.question.column
+        """Lay it out; gives the vertices with what is answered."""
+        question = self.question
         records = vertices.map_batches(lambda batch: with_numbers(batch, ID))
         ends = edges.map_batches(
             lambda batch: numbered_ends(batch, question.weight, question.weighted)
@@ -80,8 +80,7 @@ class AnswerFlow:
             for end in (SOURCE, TARGET):
                 ends = attached(ends, end, known, _of_vertices, f"Edges with a vertex as {end}")
         answers = question.build(ends, of_vertices)
-        value = column.name
-        if column.kind == "id":
+        for value in [column.name for column in question.columns if column.kind == "id"]:
             tables = numbered_tables(records)
             answers = attached(answers, value, tables, _put_back(value), "Put ids back")
         numbered = answers.map_batches(_by_number)
@@ -90,12 +89,13 @@ class AnswerFlow:
         return _checked(found).map_batches(lambda batch: conform(batch, self.schema))
 
     def _with_answers(self, records: Any, table: Any, at: Any) -> Any:
-        column = self.question.column
-        if table is None:
-            values = pa.nulls(records.num_rows)
-        else:
-            values = as_values(column.kind, table.column(column.name).take(at), self.landmarks)
-        return with_column(records, column.becomes, values)
+        for column in self.question.columns:
+            if table is None:
+                values = pa.nulls(records.num_rows)
+            else:
+                values = as_values(column.kind, table.column(column.name).take(at), self.landmarks)
+            records = with_column(records, column.becomes, values)
+        return records
 
 
 def _of_vertices(edges: Any, table: Any, at: Any) -> Any:

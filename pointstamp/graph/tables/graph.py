@@ -46,7 +46,7 @@ from pointstamp.graph.tables.vertex_ids import (
     check_valid,
     plain_type,
 )
-from pointstamp.graph.tables.vertex_question import VertexQuestion
+from pointstamp.graph.tables.vertex_question import ValueColumn, VertexQuestion
 from pointstamp.graph.vertex_columns import VERTEX, WEIGHT, weighted_columns
 from pointstamp.joins.join_operators import SOURCE, TARGET
 
@@ -371,16 +371,18 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
     def _answered(self, question: VertexQuestion) -> Any:
         edges: dict[str, Any] = dict(zip((SOURCE, TARGET), self._ends, strict=True))
         if question.weighted:
-            edges[WEIGHT] = self._weights(question.weight)
+            edges[WEIGHT] = self._weights(question.weight, question.signed)
         found = self._run.answers_of(question.build, edges, len(self._ids))
-        column = question.column
-        if found is None:
-            values = pa.nulls(len(self._rows), type_of(column.kind, self._ids.type))
-        else:
-            values = self._in_rows(question, found)
-        return with_column(self._vertices, column.becomes, values)
+        answered = self._vertices
+        for column in question.columns:
+            if found is None:
+                values = pa.nulls(len(self._rows), type_of(column.kind, self._ids.type))
+            else:
+                values = self._in_rows(question, column, found)
+            answered = with_column(answered, column.becomes, values)
+        return answered
 
-    def _weights(self, name: str | None) -> npt.NDArray[np.float64]:
+    def _weights(self, name: str | None, signed: bool) -> npt.NDArray[np.float64]:
         if name is None:
             return np.ones(self._edges.num_rows)
         if name not in self._edges.schema.names:
@@ -393,18 +395,17 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         # By its own name, which errors have.
         names = [SOURCE, TARGET, WEIGHT if name in (SOURCE, TARGET) else name]
         batch = pa.RecordBatch.from_arrays([source, target, weight], names=names)
-        return weighted_columns(batch)[WEIGHT]
+        return weighted_columns(batch, signed=signed)[WEIGHT]
 
-    def _in_rows(self, question: VertexQuestion, found: Any) -> Any:
+    def _in_rows(self, question: VertexQuestion, column: ValueColumn, found: Any) -> Any:
         """The values of the answers in the order of the vertices, null where there is none."""
         at = np.full(len(self._ids), -1, np.int64)
         at[numbers(found.column(VERTEX).combine_chunks())] = np.arange(found.num_rows)
-        values = taken(found.column(question.column.name), at[self._numbers_of_rows])
-        kind = question.column.kind
-        if kind == "id":
+        values = taken(found.column(column.name), at[self._numbers_of_rows])
+        if column.kind == "id":
             return self._ids.values.take(values.combine_chunks())
         landmarks = pa.array(question.landmarks, self._ids.type)
-        return as_values(kind, values, landmarks)
+        return as_values(column.kind, values, landmarks)
 
     # Searches.
 

@@ -36,7 +36,7 @@ class ValueColumn:
 
 @dataclass(frozen=True)
 class VertexQuestion:
-    """A dataflow whose answers have a column `vertex` and a value for each.
+    """A dataflow whose answers have a column `vertex` and a value for each, or several.
 
     Attributes
     ----------
@@ -44,9 +44,13 @@ class VertexQuestion:
         From streams of edges, with columns `src`, `dst` and, if they are `weighted`, `weight`,
         and of vertices, with a column `vertex`, to that of the answers.
     column : what the answers hold beside the vertex
+    more : tuple of ValueColumn
+        What they hold beside that.
     weighted : bool
     weight : str, optional
         The column of the edges that has weights; each weighs 1 if there is none.
+    signed : bool
+        Whether weights may be less than 0.
     landmarks : tuple
         The ids of the landmarks, where values are distances.
     """
@@ -56,3 +60,10 @@ class VertexQuestion:
     weighted: bool = False
     weight: str | None = None
     landmarks: tuple[Any, ...] = ()
+    signed: bool = False
+    more: tuple[ValueColumn, ...] = ()
+
+    @property
+    def columns(self) -> tuple[ValueColumn, ...]:
+        """All that answers hold beside the vertex."""
+        return (self.column, *self.more)

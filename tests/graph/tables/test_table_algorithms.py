@@ -322,3 +322,56 @@ def test_power_iteration_clusters_names_by_weights_and_leaves_those_without_edge
         graph.power_iteration_clustering(2, 5, weight_col="weight")
     none = Graph({"id": ["a"]}, {"src": [], "dst": []}).power_iteration_clustering(2, 5)
     assert none.to_pydict() == {"id": ["a"], "cluster": [None]}
+
+
+def test_a_model_of_ratings_predicts_them_and_is_null_for_vertices_without_any():
+    names = {"u": [f"user {i}" for i in range(9)], "i": ["tea", "ale", "Möst", "milk"]}
+    pairs = list(itertools.product(names["u"], names["i"]))[::3]
+    rows = [(u, i, (len(u + i) * 7 + ord(u[-1])) % 11 - 5) for u, i in pairs]
+    edges = pa.table(dict(zip(("src", "dst", "stars"), zip(*rows, strict=True), strict=True)))
+    vertices = pa.table({"id": [*names["i"], "unrated", *names["u"]], "bias": [0] * 14})
+    arguments = {"rank": 3, "max_iter": 9, "min_value": -5, "weight": "stars"}
+    found = [graph.svd_plus_plus(**arguments) for graph in graphs_of(vertices, edges)]
+    more = ["factors", "implicit_factors", "norm", "mean_rating", "loss"]
+    for table in found:
+        assert table.schema.names == ["id", "bias", *more]  # in the place of the column before
+        assert table.column("id").equals(vertices.column("id"))
+    rated, others = ({row["id"]: row for row in table.to_pylist()} for table in found)
+    for model in (rated, others):
+        assert model.pop("unrated") == {"id": "unrated", **dict.fromkeys(["bias", *more])}
+    for vertex, row in rated.items():
+        for name in ("bias", *more):
+            assert row[name] == pytest.approx(others[vertex][name], rel=1e-9)
+    errors = []
+    for u, i, stars in rows:
+        user, item = rated[u], rated[i]
+        product = np.dot(user["implicit_factors"], item["factors"])
+        predicted = user["mean_rating"] + user["bias"] + item["bias"] + product
+        errors.append(stars - np.clip(predicted, -5, 5))
+    assert np.mean(np.square(errors)) == pytest.approx(rated["tea"]["loss"])
+    assert rated["tea"]["mean_rating"] == pytest.approx(np.mean([stars for *_, stars in rows]))
+
+
+def test_a_model_of_what_are_no_ratings_is_refused():
+    columns = {"src": ["a", "b"], "dst": ["x", "y"], "weight": [1.0, 2.0], "text": ["1", "2"]}
+    columns |= {"null": [1.0, None], "nan": [float("nan"), 1.0], "exact": [2**60, 1]}
+    graph = Graph(columns)
+    for wrong, error, says in [
+        ({"rank": 0}, UsageError, "rank of svd_plus_plus is an integer of 1 or more, not 0"),
+        ({"max_iter": 1.5}, UsageError, "max_iter of svd_plus_plus is an integer"),
+        ({"min_value": 6}, UsageError, "is less than its max_value; found 6 and 5.0"),
+        ({"gamma2": "1"}, UsageError, "gamma2 of svd_plus_plus is a number of 0 or more, not '1'"),
+        ({"seed": 0.5}, UsageError, "a seed is an integer, not 0.5"),
+        ({"weight": "stars"}, ColumnError, "edges have no column 'stars' of weights, only 'src'"),
+        ({"weight": "text"}, SchemaError, "floats or integers in the column 'text', not string"),
+        ({"weight": "null"}, SchemaError, "1 of 2 in the column 'null' are null"),
+        ({"weight": "nan"}, SchemaError, "ratings are finite numbers; 1 of 2 are not"),
+        ({"weight": "exact"}, SchemaError, "exact for integers up to 2"),
+    ]:
+        with pytest.raises(error, match=says):
+            graph.svd_plus_plus(**wrong)
+    with pytest.raises(GraphError, match="users and items ids that differ"):
+        Graph({"src": ["a", "b"], "dst": ["b", "c"]}).svd_plus_plus(weight=None)
+    for graph in graphs_of(pa.table({"id": ["a"]}), pa.table({"src": [], "dst": []})):
+        with pytest.raises(GraphError, match="this graph has no edges"):
+            graph.svd_plus_plus(weight=None)

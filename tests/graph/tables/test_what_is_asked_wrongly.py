@@ -231,8 +231,8 @@ def test_names_of_aggregates_and_of_columns_of_programs():
 def test_names_of_graphframes_are_said_to_be_called_otherwise_or_not_to_be_there():
     graph = Graph({"src": [1], "dst": [2]})
     for name, message in {
-        "svdPlusPlus": "Graph has no 'svdPlusPlus', which GraphFrames has: pyspark.ml.recomm",
-        "svd_plus_plus": "Graph has no 'svd_plus_plus', which GraphFrames has",
+        "aggregateNeighbors": r"Graph has no 'aggregateNeighbors', which GraphFrames has: find\(\)",
+        "svdPlusPlus": "Graph has no 'svdPlusPlus': it is called 'svd_plus_plus' here",
         "pageRank": "Graph has no 'pageRank': it is called 'page_rank' here",
         "inDegrees": "it is called 'in_degrees' here",
         "as_reversed": "Graph has no 'as_reversed': it is called 'reverse' here",
