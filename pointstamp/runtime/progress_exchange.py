@@ -38,10 +38,12 @@ class ProgressExchange:
         self._holding: list[Subgraph] = []
         """The scopes that a peer has reported to, and that hold back changes."""
         self._communicator = communicator
-        self._n_urgent = 0
-        """So many steps more count as long."""
-        self.is_urgent = False
+        self._n_urgent = N_URGENT
+        """So many steps more count as long: the first do, as the very first may be."""
+        self.is_urgent = N_URGENT > 0
         """Whether what peers need is sent before operators run."""
+        if communicator.peers > 1:
+            communicator.is_urgent = self.is_urgent
 
     def install(self, scope: int, subgraph: Subgraph) -> None:
         """Have changes of a scope arrive at its instance here."""

@@ -11,7 +11,7 @@ import pytest
 import pointstamp as ps
 from tests.runtime.test_tcp_workers import meeting
 
-N_BEFORE, N_TOGETHER = 30, 10
+N_BEFORE, N_TOGETHER = 60, 10
 PATIENCE_S = 20.0
 
 
@@ -25,11 +25,11 @@ def meet(folder: Path, epoch: int, index: int, peers: int) -> None:
 
 
 def epochs(worker: ps.Worker, folder: Path) -> bool:
-    """One worker sends a record to each; to work on it takes until all work on theirs."""
+    """One worker sends a record to each; at first and at last that takes until all work on one."""
 
     def work(record: tuple[int, int]) -> int:
         epoch, index = record
-        if epoch < N_BEFORE:
+        if 0 < epoch < N_BEFORE:
             time.sleep(1e-3)
         else:
             meet(folder, epoch, index, worker.peers)
