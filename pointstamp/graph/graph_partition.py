@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from pointstamp.containers import Arrays
 from pointstamp.graph.supersteps import TO
+from pointstamp.kernels.group_tables import add_ints
 from pointstamp.kernels.hashing import contiguous, hash_ints
 from pointstamp.kernels.lists import (
     DenseIds,
@@ -373,14 +374,18 @@ def partition_of(
 
     The local is not to be used again: its lists become the partition's.
     """
-    own = local.owners == index
-    vertices = distinct(np.concatenate([local.heads, local.tails[own], wanted.vertices]))
-    n, n_ghosts = len(vertices), int((~own).sum())
+    # Numbers, and no masks: whose vertex one is, is at random, and that a mask looks at each time.
+    is_own = local.owners == index
+    own, others = np.flatnonzero(is_own), np.flatnonzero(~is_own)
+    own_tails, ghosts = gather(local.tails, own), gather(local.tails, others)
+    vertices = distinct(np.concatenate([local.heads, own_tails, wanted.vertices]))
+    n, n_ghosts = len(vertices), len(others)
     rows_by_id = DenseIds.of(vertices)
     row_of_head = rows_by_id.numbers_of(local.heads)
+    row_of_own = rows_by_id.numbers_of(own_tails)
     place_of_tail = np.empty(len(local.tails), np.int32)
-    place_of_tail[own] = rows_by_id.numbers_of(local.tails[own])
-    place_of_tail[~own] = np.arange(n, n + n_ghosts, dtype=np.int32)
+    place_of_tail[own] = row_of_own
+    place_of_tail[others] = np.arange(n, n + n_ghosts, dtype=np.int32)
     if local.form == "pull":
         place_of_item = _by_distance(local, place_of_tail)
         links = [_placed(row_of_head, place_of_item, n, *parts) for parts in local.lists]
@@ -388,15 +393,15 @@ def partition_of(
         links = [_placed(place_of_tail, row_of_head, n + n_ghosts, *ls) for ls in local.lists]
     rows = rows_by_id.numbers_of(wanted.vertices)
     degrees = np.zeros(n, np.int64)
-    degrees[place_of_tail[own]] = local.counts[own]
-    np.add.at(degrees, rows, wanted.counts)
+    degrees[row_of_own] = gather(local.counts, own)
+    add_ints(contiguous(rows), contiguous(wanted.counts), degrees)
     order = np.argsort(wanted.workers, kind="stable")
     return GraphPartition(
         index,
         peers,
         vertices,
-        local.tails[~own],
-        local.owners[~own],
+        ghosts,
+        gather(local.owners, others),
         degrees,
         links,
         (rows[order], wanted.workers[order], wanted.slots[order]),
@@ -474,14 +479,15 @@ class GhostRequests:
 def ghost_requests(local: LocalEdges, index: int) -> Arrays:
     """The requests of this worker, addressed to the owners: see `GhostRequests`."""
     ghosts = np.flatnonzero(local.owners != index)
-    slots = np.arange(len(ghosts), dtype=np.int32)
-    order = np.argsort(local.owners[ghosts], kind="stable")
+    owners = gather(local.owners, ghosts)
+    order = np.argsort(owners, kind="stable")
+    ghosts = gather(ghosts, order)
     return Arrays(
         {
-            TO: local.owners[ghosts][order],
-            "vertex": local.tails[ghosts][order],
+            TO: gather(owners, order),
+            "vertex": gather(local.tails, ghosts),
             "worker": np.full(len(ghosts), index, np.int16),
-            SLOT: slots[order],
-            "count": local.counts[ghosts][order],
+            SLOT: order.astype(np.int32),
+            "count": gather(local.counts, ghosts),
         }
     )
