@@ -1,9 +1,10 @@
 """Loops over tables by key, and over lists end to end.
 
 What each function does, and of which types, is said by its plain twin, of the same name in
-`key_tables`, `group_tables`, `hash_join`, `lists`, `csr` and `sorting`.
+`key_tables`, `group_tables`, `running`, `hash_join`, `lists`, `csr` and `sorting`.
 """
 
+from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
@@ -11,6 +12,7 @@ import numpy as np
 
 cdef extern from *:
     void __builtin_prefetch(const void *) noexcept nogil
+    bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
 
 ctypedef const int64_t[::1] Ints
 ctypedef const int32_t[::1] Numbers
@@ -458,6 +460,67 @@ def raise_ints(Numbers groups, Ints values, int64_t[::1] totals):
     with nogil:
         for i in range(groups.shape[0]):
             totals[groups[i]] = max(totals[groups[i]], values[i])
+
+
+def count_so_far(Numbers groups, int64_t[::1] totals, int64_t[::1] found):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(groups.shape[0]):
+            totals[groups[i]] += 1
+            found[i] = totals[groups[i]]
+
+
+def add_ints_so_far(Numbers groups, Ints values, int64_t[::1] totals, int64_t[::1] found):
+    cdef Py_ssize_t i, wrong = -1
+    with nogil:
+        for i in range(groups.shape[0]):
+            if __builtin_add_overflow(totals[groups[i]], values[i], &found[i]):
+                wrong = i
+                break
+            totals[groups[i]] = found[i]
+    return wrong
+
+
+def add_floats_so_far(
+    Numbers groups, const double[::1] values, double[::1] totals, double[::1] found
+):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(groups.shape[0]):
+            totals[groups[i]] += values[i]
+            found[i] = totals[groups[i]]
+
+
+def lower_ints_so_far(Numbers groups, Ints values, int64_t[::1] totals, int64_t[::1] found):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(groups.shape[0]):
+            totals[groups[i]] = found[i] = min(totals[groups[i]], values[i])
+
+
+def raise_ints_so_far(Numbers groups, Ints values, int64_t[::1] totals, int64_t[::1] found):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(groups.shape[0]):
+            totals[groups[i]] = found[i] = max(totals[groups[i]], values[i])
+
+
+def lower_floats_so_far(
+    Numbers groups, const double[::1] values, double[::1] totals, double[::1] found
+):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(groups.shape[0]):
+            totals[groups[i]] = found[i] = fmin(totals[groups[i]], values[i])
+
+
+def raise_floats_so_far(
+    Numbers groups, const double[::1] values, double[::1] totals, double[::1] found
+):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(groups.shape[0]):
+            totals[groups[i]] = found[i] = fmax(totals[groups[i]], values[i])
 
 
 def flag(Ints ids, int64_t low, uint8_t[::1] present):

@@ -26,6 +26,7 @@ from pointstamp.operators.names_elsewhere import no_attribute
 from pointstamp.operators.probe import ProbeMethods
 from pointstamp.operators.reductions import ReduceMethods
 from pointstamp.operators.routing import RoutingMethods
+from pointstamp.operators.running import RunningMethods
 from pointstamp.operators.sink import SinkMethods
 from pointstamp.operators.spark_job import SparkMethods
 from pointstamp.operators.split_merge import SplitMergeMethods
@@ -47,6 +48,7 @@ class Stream(
     DelayMethods[T],
     ReduceMethods[T],
     FoldMethods[T],
+    RunningMethods[T],
     BatchMethods[T],
     FlattenMethods[T],
     DistinctMethods[T],

@@ -87,6 +87,11 @@ def sums_of_columns(scope: Any, streams: Any) -> Any:
     return streams["a"].state_machine(add, "k", default=0)
 
 
+def totals_so_far(scope: Any, streams: Any) -> Any:
+    aggregates = [("v", "sum"), ("v", "mean"), ("v", "max")]
+    return streams["a"].running_aggregate(aggregates, "k")
+
+
 def joined(make: Make) -> Build:
     return lambda scope, streams: streams["a"].join(streams["b"], key_of(make), retain=True)
 
@@ -273,6 +278,10 @@ PROGRAMS: list[Any] = [
     pytest.param(sums_of_rows, as_rows, id="state machine of rows"),
     pytest.param(sums_of_columns, as_columns, id="state machine of columns"),
     pytest.param(sums_of_columns, as_texts, id="state machine of texts"),
+    *(
+        pytest.param(totals_so_far, make, id=f"running aggregates {make.__name__}")
+        for make in (as_columns, as_texts, as_arrays)
+    ),
     pytest.param(running_counts, as_rows, id="counts"),
     pytest.param(counts_of_columns, as_arrays, id="counts of columns"),
     pytest.param(distinct, as_rows, id="distinct"),

@@ -110,7 +110,7 @@ def call(method: str, owner: Any, stream: Any, inner: Any) -> Any:
     """The operator, with the name and with what else it needs."""
     function = getattr(owner, method.split(".")[1])
     known = arguments(stream, NAME, inner)
-    if method in ("Scope.from_upserts", "Scope.from_debezium"):
+    if method in ("Scope.from_upserts", "Scope.from_debezium", "Stream.running_aggregate"):
         known["key"] = "a"  # a column
     if method == "Stream.sink":
         known["pact"] = Discarding()  # and no logic

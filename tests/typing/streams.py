@@ -244,6 +244,7 @@ def grouped(texts: ps.Stream[str]) -> None:
     assert_type(counts.aggregate(total, default=0.5), ps.Stream[tuple[int, float]])
     assert_type(texts.aggregate(longer, shown, len, 0), ps.Stream[str])
     assert_type(texts.aggregate([("spent", "sum")], key="user"), ps.Stream[Any])
+    assert_type(texts.running_aggregate([("spent", "sum")], "user"), ps.Stream[str])
     assert_type(texts.state_machine(turn, key=len, default=0), ps.Stream[bytes])
     assert_type(texts.state_machine(turn, "user"), ps.Stream[Any])
     assert_type(counts.state_machine(total_turn, default=0.5), ps.Stream[float])
