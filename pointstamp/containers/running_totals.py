@@ -1,7 +1,7 @@
 """Aggregates so far: each record of columns with what its key's records give up to it.
 
 Keys are numbered as they come, and of each aggregate there is an array by number, which one loop
-goes through for a batch (`kernels/running.py`).
+goes through for a batch (`kernels/running_folds.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pointstamp.errors import DataError, SchemaError
 from pointstamp.kernels.group_tables import number_keys
 from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.key_tables import FEW, reserved, with_room
-from pointstamp.kernels.running import (
+from pointstamp.kernels.running_folds import (
     add_floats_so_far,
     add_ints_so_far,
     count_so_far,
@@ -68,7 +68,9 @@ class RunningTotals:
         self._key = key
         self._operator = operator
         self._keys = _NumberedKeys()
-        self._totals = [_Total(column, function, operator) for column, function in aggregates]
+        self._totals = [
+            _RunningTotal(column, function, operator) for column, function in aggregates
+        ]
         self._touched: Numbers = np.empty(0, np.int32)
 
     def extended(self, batch: Any) -> Any:
@@ -100,9 +102,9 @@ class RunningTotals:
             column = kind.column(batch, self._key, self._operator)
             if type(column) is np.ndarray and column.dtype.kind == "i":
                 return self._keys.of_integers(column)
-            if hasattr(column, "null_count") and str(column.type)[:3] == "int":
-                if not column.null_count:
-                    return self._keys.of_integers(numbers(column))
+            is_arrow = type(column) is not np.ndarray and hasattr(column, "null_count")
+            if is_arrow and str(column.type)[:3] == "int" and not column.null_count:
+                return self._keys.of_integers(numbers(column))
         return self._keys.of_values(kind.keys(batch, self._key, self._operator))
 
     # What lasts: of each key the totals, as Python's own values.
@@ -166,7 +168,7 @@ class _NumberedKeys:
         return [others.get(number, int(self._integers[number])) for number in groups]
 
 
-class _Total:
+class _RunningTotal:
     """One aggregate of all keys."""
 
     def __init__(self, column: str, function: str, operator: str) -> None:

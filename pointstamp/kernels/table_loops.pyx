@@ -1,7 +1,7 @@
 """Loops over tables by key, and over lists end to end.
 
 What each function does, and of which types, is said by its plain twin, of the same name in
-`key_tables`, `group_tables`, `running`, `hash_join`, `lists`, `csr` and `sorting`.
+`key_tables`, `group_tables`, `running_folds`, `hash_join`, `lists`, `csr` and `sorting`.
 """
 
 from libc.math cimport fmax, fmin

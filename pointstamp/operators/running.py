@@ -16,7 +16,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.errors import BuildError, ContainerError
+from pointstamp.errors import BuildError
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
 
@@ -54,8 +54,8 @@ class RunningMethods(StreamCore[T]):
         ------
         BuildError
             If an aggregate is no such pair, or the key is a function.
-        ContainerError
-            If the stream carries rows. When it runs.
+        ColumnError
+            If a column is not there, as of rows. When it runs.
         SchemaError
             If a column cannot be aggregated so. When it runs.
         DataError
@@ -96,10 +96,6 @@ class RunningMethods(StreamCore[T]):
             def logic(input: Input, output: Output) -> None:
                 nonlocal totals
                 for time, batch in input:
-                    if type(batch) is list:
-                        raise ContainerError(
-                            f"{name} is of columns, and this stream carries rows: use state_machine"
-                        )
                     stash.add(time, batch)
                 for right, batches in stash:
                     if totals is None:

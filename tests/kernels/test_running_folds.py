@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointstamp.kernels import running
+from pointstamp.kernels import running_folds
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 
@@ -21,7 +21,7 @@ floats = st.lists(
 
 
 def both(name):
-    function = getattr(running, name)
+    function = getattr(running_folds, name)
     return [function, function.plain]
 
 
