@@ -162,6 +162,9 @@ def test_paths_of_no_edge_are_vertices(graphs):
     assert found
     assert all(row["from"] == row["to"] and row.to.age == 0 for row in found)
     assert graphs[0].bfs("age = 0", "id = 'nobody'").collect() == []
+    assert records(graphs[0].bfs("age = 0", "age < 2", "amount > 1")) == sorted(
+        repr(sorted((k, plain(v)) for k, v in row.asDict().items())) for row in found
+    )
 
 
 JOINS = {
