@@ -35,11 +35,12 @@ from pointstamp.graph.tables.messages import PregelProgram
 from pointstamp.graph.tables.path_search import PathEnds
 from pointstamp.graph.tables.search_task import SearchTask
 from pointstamp.graph.tables.searches import GraphSearches, all_columns
+from pointstamp.graph.tables.sql_text import Tree, parse_sql
 from pointstamp.graph.tables.vertex_ids import array_of_ids
 from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.spark.call_sites import call_site, called_at
-from pointstamp.spark.column_trees import aggregate_tree, is_column, tree_of
+from pointstamp.spark.column_trees import OF_CONDITIONS, aggregate_tree, is_column, tree_of
 from pointstamp.spark.known_schemas import known
 from pointstamp.spark.merging import column_of
 from pointstamp.spark.run import run
@@ -91,7 +92,7 @@ def graph(
     return SparkGraph(vertices, edges, workers=workers)
 
 
-class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
+class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str | Column"]):
     """A graph of two DataFrames; made by `graph`."""
 
     def __init__(
@@ -383,6 +384,10 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         name = question.column.becomes
         fields = [types.StructField(name, kinds[question.column.kind])]
         return types.StructType([f for f in self._vertices.schema if f.name != name] + fields)
+
+    def _condition(self, given: str | Column) -> Tree:
+        text: Any = given
+        return tree_of(given, OF_CONDITIONS) if is_column(given) else parse_sql(text)
 
     @property
     def _attributes(self) -> dict[str, list[str]]:
