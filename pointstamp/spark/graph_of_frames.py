@@ -20,7 +20,7 @@ from pointstamp.graph.tables.condition_types import (
     check_conditions,
     check_ends,
     ends_in_zone,
-    in_zone,
+    searches_in_zone,
 )
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.exchanged import (
@@ -284,7 +284,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
             _tree_of(send_to_dst),
             max_iter,
             early_stopping=early_stopping,
-        )
+        ).in_zone(self._zone)
         named = named_of(program, "edge", self._edges.columns)
         kept = [name for name in self._edges.columns if name in (SOURCE, TARGET, *named)]
         edges = _selected(self._edges, kept)
@@ -416,7 +416,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
 
     def _checked(self, searches: list[ElementSearch]) -> list[ElementSearch]:
         """The searches, whose conditions can be computed, as Spark would read them."""
-        searches = in_zone(searches, self._arrow_schemas, self._zone)
+        searches = searches_in_zone(searches, self._zone)
         check_conditions(searches, self._arrow_schemas)
         return searches
 
@@ -431,7 +431,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
             return sum(row[0] for row in counts.collect())
 
     def _path_length(self, ends: PathEnds) -> int:
-        ends = ends_in_zone(ends, self._arrow_schemas, self._zone)
+        ends = ends_in_zone(ends, self._zone)
         check_ends(ends, self._arrow_schemas)
         what = "length of paths in a graph"
         lengths = self._run(what, LengthFlow(ends), self._edges, "length long")
