@@ -218,6 +218,8 @@ class _SqlParser:
         negated = self._take("not")
         if self._take("in"):
             self._expect("(")
+            if self._is(")"):
+                self.fail("a value was expected here, one of those that it may be")
             return _negated(Computed("in", (left, *self._listed(self._sum))), negated)
         if self._take("between"):
             low = self._sum()

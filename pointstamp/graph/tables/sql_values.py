@@ -213,10 +213,11 @@ def _plain(column: Any) -> Any:
 
 def _computed(written: str, operands: list[Any], zone: str | None) -> Any:
     function = _ALIASES.get(written, written)
-    if function not in {*_PLAIN, *_OWN, *_OF_TIMES}:
+    if function not in _ARGUMENTS:
         unwritten = {"case", "in", "is_null", "like", "negate", *SIGNS, *_BOOLEAN}  # by other signs
-        known = sorted({*_PLAIN, *_OWN, *_OF_TIMES, *_ALIASES} - unwritten)
+        known = sorted({*_ARGUMENTS, *_ALIASES} - unwritten)
         raise UsageError(f"there is no function {written!r}; there are {', '.join(known)}")
+    _check_arguments(written, len(operands))
     if zone is not None:
         operands = _in_zone(function, operands, zone)
     if function in _PLAIN or function in ("in", "same", "remainder", "mod", "greatest", "least"):
@@ -233,6 +234,21 @@ def _computed(written: str, operands: list[Any], zone: str | None) -> Any:
     if function in _BOOLEAN:
         operands = [_as_boolean(operand) for operand in operands]
     return pc.call_function(_PLAIN[function], operands)
+
+
+def _check_arguments(written: str, n: int) -> None:
+    """Refuse a call with fewer or more arguments than a function takes."""
+    least, most = _ARGUMENTS.get(written) or _ARGUMENTS[_ALIASES[written]]
+    if least <= n and (most is None or n <= most):
+        return
+    if most is None:
+        takes = f"at least {least}"
+    else:
+        takes = str(least) if least == most else f"{least} or {most}"
+    plural = "" if takes.endswith("1") else "s"
+    given = f"{n or 'none'} {'is' if n == 1 else 'are'}"
+    what = SIGNS.get(written, written)
+    raise UsageError(f"{what!r} takes {takes} argument{plural}, and {given} given")
 
 
 def _in_zone(function: str, operands: list[Any], zone: str) -> list[Any]:
@@ -446,6 +462,22 @@ _OF_TIMES: dict[str, Callable[..., Any]] = {
     **{name: _part(name) for name in PARTS},
 }
 """Functions that get a zone, too."""
+
+_TWO = "add subtract multiply divide remainder mod pow like startswith endswith contains and or"
+
+_ARGUMENTS: dict[str, tuple[int, int | None]] = {
+    **dict.fromkeys([*_PLAIN, *_OWN, *_OF_TIMES], (1, 1)),
+    **dict.fromkeys([*_TWO.split(), *_COMPARING, "cast", "date_trunc", "nvl", "ifnull"], (2, 2)),
+    "coalesce": (1, None),
+    "concat": (1, None),
+    "in": (2, None),
+    "greatest": (2, None),
+    "least": (2, None),
+    "substring": (2, 3),
+    "if": (3, 3),
+    "case": (3, None),
+}
+"""How many arguments each function takes, at least and at most, by its name here or in a text."""
 
 
 def is_computed_by(tree: Tree, functions: frozenset[str]) -> bool:
