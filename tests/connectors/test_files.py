@@ -30,6 +30,7 @@ from pointstamp.errors import (
 )
 from pointstamp.formats.file_sink import FileSink
 from pointstamp.formats.file_source import FileSource
+from pointstamp.formats.table_files import read_table
 from pointstamp.testing import check_sink, check_source
 from tests.checkpoint.bucket import Bucket
 
@@ -268,6 +269,10 @@ def test_nulls_of_other_programs_are_read(tmp_path: Path, schema: pa.Schema | No
     expected = [(1, "a"), (None, ""), (None, "NA"), (None, None)]
     found = read(FileSource(tmp_path, schema=schema), "a.csv")
     assert [tuple(record.values()) for record in found] == expected
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    for name in ("a.csv", "a.csv.gz"):  # of the command line
+        table = read_table(tmp_path / name)
+        assert [tuple(record.values()) for record in table.to_pylist()] == expected
 
 
 def test_a_null_that_would_be_an_empty_line_is_refused(tmp_path: Path) -> None:
