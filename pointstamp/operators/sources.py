@@ -14,6 +14,7 @@ from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.several_streams import several
 from pointstamp.dataflow.source_counts import set_source_size
 from pointstamp.dataflow.stream_core import T
 from pointstamp.errors import BuildError, DroppedError, InputError
@@ -204,7 +205,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         builder.build(make_logic)
         (handle,) = handles
         self.environment.inputs.append(handle)
-        return handle, stream
+        return several((handle, stream), ["input", "stream"], main=1)
 
     def to_stream(self, records: Iterable[T], *, name: str = "ToStream") -> Stream[T]:
         """A stream of an iterable's records, at the least time. Each worker sends its own.
