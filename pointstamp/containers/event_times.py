@@ -365,7 +365,7 @@ def group_numbers(batch: Any, key: Key, operator: str) -> Ints:
         if kind.has_columns:
             raise ColumnError(
                 f"{operator} is given the function {key!r} as a key, and the stream carries "
-                f"{kind_of(batch).name}: name a column, or several"
+                f"{kind.called()}: name a column, or several"
             )
         known: dict[Any, int] = {}
         keys = kind.keys(batch, key, operator)

@@ -78,10 +78,12 @@ def _explained(batch: Any, expression: Any) -> Iterator[None]:
     import pyarrow as pa
 
     if not isinstance(batch, pa.RecordBatch):
+        from pointstamp.containers.registry import kind_of
+
         instead = "give a function of one record" if type(batch) is list else "name a column"
         raise ContainerError(
             f"the expression {expression} needs Arrow record batches; this stream carries "
-            f"{type(batch).__name__}: {instead} instead"
+            f"{kind_of(batch).called()}: {instead} instead"
         )
     try:
         yield

@@ -114,7 +114,37 @@ def test_the_code_that_sends_to_a_key_that_fails_is_told_whose_it_is() -> None:
         (
             lambda s: columns(s, "kx", RECORDS).aggregate(lambda k, x, n: n),
             ContainerError,
-            ["batches of columns", "key='user'"],
+            ["record batches", "key='user'"],
+        ),
+        (
+            lambda s: columns(s, "kx", RECORDS).map(str),
+            ContainerError,
+            ["this stream carries record batches; use map_batches"],
+        ),
+        (
+            lambda s: s.batches_to_stream([Arrays(t=[1])]).map(str),
+            ContainerError,
+            ["this stream carries columns of NumPy arrays; use map_batches"],
+        ),
+        (
+            lambda s: s.batches_to_stream([Arrays(t=[1])]).filter(pc.field("t") > 0),
+            ContainerError,
+            ["this stream carries columns of NumPy arrays: name a column instead"],
+        ),
+        (
+            lambda s: s.batches_to_stream([Arrays(t=[1])]).exchange("absent"),
+            ColumnError,
+            ["a batch of NumPy arrays cannot be keyed by 'absent'"],
+        ),
+        (
+            lambda s: rows(s, "kx", RECORDS).window(ps.Tumbling(2), time="x")[0],
+            ColumnError,
+            ["Window is given the column 'x'", "give a function of a record (lambda r: r[0])"],
+        ),
+        (
+            lambda s: s.to_stream([{"t": 1}]).filter("t"),
+            ColumnError,
+            ["given the column 't'", "(lambda r: r['t'])"],
         ),
         (
             lambda s: _of({"k": [[1]], "x": [1]}, s).aggregate([("x", "sum")], key="k"),
@@ -450,7 +480,7 @@ def test_a_key_that_cannot_be_one_is_said_on_one_worker_as_on_several(
 
 def test_the_advice_for_arrays_is_what_they_take() -> None:
     error, _ = cause_of(lambda s: arrays(s, "kx", RECORDS).filter(pc.field("x") > 1))
-    assert "Arrays: name a column instead" in str(error)
+    assert "NumPy arrays: name a column instead" in str(error)
 
 
 @pytest.mark.parametrize("make", [rows, arrays])
