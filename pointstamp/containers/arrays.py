@@ -243,6 +243,7 @@ class ArraysKind(Kind[Arrays]):
 
     name = "arrays"
     has_columns = True
+    is_internal = True
 
     def called(self) -> str:
         """Columns of NumPy arrays."""

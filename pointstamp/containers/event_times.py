@@ -257,6 +257,7 @@ class EventTimes:
             raise DataError(
                 f"{self._operator} needs integers or times as event times, not {kind}"
                 + ("; a time of day has no date" if is_time else "")
+                + ("; cast it to a timestamp before" if pa.types.is_string(kind) else "")
             )
         values = numbers(column.view(pa.int32() if kind.bit_width == 32 else pa.int64()))
         values = values.astype(np.int64, copy=False)

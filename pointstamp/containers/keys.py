@@ -165,6 +165,10 @@ def has_nan(key: Any) -> bool:
         ) from error
 
 
+_SIGNS = "<>=!+*/()"
+"""Of what is meant as an expression, rather than as the name of a column."""
+
+
 def column_names(
     key: Any, names: Sequence[str], holder: str, use: str = "be keyed by"
 ) -> list[str]:
@@ -191,7 +195,11 @@ def column_names(
             )
         missing = wrong
         what = ", ".join(map(repr, missing)) if missing else "an empty list of columns"
-        raise ColumnError(f"{holder} cannot {use} {what}: its columns are {list(names)}")
+        is_computed = use == "give" and any(set(_SIGNS).intersection(name) for name in missing)
+        raise ColumnError(
+            f"{holder} cannot {use} {what}: its columns are {list(names)}"
+            + ("; what is computed is an expression, such as pc.field('x') > 2" * is_computed)
+        )
     return wanted
 
 

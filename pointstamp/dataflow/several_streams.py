@@ -51,6 +51,10 @@ take them apart, as in `windows, late = ...`, and go on with windows.upper
             raise AttributeError(f"'tuple' object has no attribute {name!r}", name=name, obj=self)
         raise self._no(name)
 
+    def __repr__(self) -> str:
+        """As errors have it that were given it in the place of a stream."""
+        return f"several streams ({', '.join(self._names)})" if self._names else super().__repr__()
+
     def count(self, *value: Any) -> int:
         """How often a value is there, as of any tuple; without one it is that of a stream."""
         if not value and self._names:
