@@ -166,6 +166,10 @@ def test_a_folder_is_read_with_those_in_it_but_not_what_is_hidden(tmp_path: Path
 
 
 def test_what_is_no_source_of_files_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"found \['a.csv'\]; a folder has several files"):
+        FileSource(["a.csv"])
+    with pytest.raises(SourceError, match="no such file or folder; a pattern is not read"):
+        FileSource(tmp_path / "*.csv").partitions()
     with pytest.raises(SourceError, match="nowhere: there is no such file or folder"):
         FileSource(tmp_path / "nowhere").partitions()
     (tmp_path / "a.txt").write_text("?")
