@@ -165,8 +165,14 @@ def has_nan(key: Any) -> bool:
         ) from error
 
 
-_SIGNS = "<>=!+*/()"
-"""Of what is meant as an expression, rather than as the name of a column."""
+def expression_hint(names: Sequence[str]) -> str:
+    """What to write where one of the names of columns is rather an expression; else nothing.
+
+    >>> expression_hint(["a b"]), expression_hint(["a > 2"])
+    ('', "; what is computed is an expression, such as pc.field('x') > 2")
+    """
+    is_computed = any(set("<>=!+*/()").intersection(name) for name in names)
+    return "; what is computed is an expression, such as pc.field('x') > 2" * is_computed
 
 
 def column_names(
@@ -195,11 +201,8 @@ def column_names(
             )
         missing = wrong
         what = ", ".join(map(repr, missing)) if missing else "an empty list of columns"
-        is_computed = use == "give" and any(set(_SIGNS).intersection(name) for name in missing)
-        raise ColumnError(
-            f"{holder} cannot {use} {what}: its columns are {list(names)}"
-            + ("; what is computed is an expression, such as pc.field('x') > 2" * is_computed)
-        )
+        hint = expression_hint(missing) if use == "give" else ""
+        raise ColumnError(f"{holder} cannot {use} {what}: its columns are {list(names)}{hint}")
     return wanted
 
 

@@ -352,6 +352,11 @@ def test_a_missing_column_of_an_input_is_said_before_any_job(spark, build):
         run(build, {"records": spark.range(3)}, "id long")
 
 
+def test_a_filter_in_text_is_said_to_be_an_expression(spark):
+    with pytest.raises(ColumnError, match=r"reads id > 1 .* such as pc.field\('x'\) > 2"):
+        run(lambda scope, records: records.filter("id > 1"), {"records": spark.range(3)}, "id long")
+
+
 def test_other_columns_than_those_of_the_result_are_said_before_any_job(spark):
     with pytest.raises(SchemaError, match=r"the results have columns id, .* has other"):
         run(by_id, {"records": spark.range(3)}, "other long")
