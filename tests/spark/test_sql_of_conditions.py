@@ -73,6 +73,14 @@ EXPRESSIONS = [
     "date_trunc('hour', day)",
     "date_trunc('day', at) = timestamp '2026-11-01 00:00:00'",
     "date_trunc('hour', at) = at",
+    "at > '2026-11-01 01:30:00'",
+    "at >= ' 2026-11-01'",
+    "at in ('2026-11-01 01:30:00', '2026-11-01T05:30:00Z')",
+    "at between '2026-03-08 02:30:00.5' and '2026-11-01 00:00:00+02:00'",
+    "clock < '2026-11-01 01:30:00'",
+    "to_date(at) = '2026-11-01'",
+    "day between '2026-03-01' and '2026-10-31'",
+    "at = cast(clock as string)",
 ]
 
 TIMES = """
@@ -101,6 +109,15 @@ def test_times_are_those_that_spark_has_in_the_zone_of_the_session(spark, zone):
         tree = in_zone(parse_sql(text), zone)
         found = values_of(tree, column_of(given, "times"), given.num_rows)
         assert plain(found) == plain(expected.column(f"c{i}")), text
+
+
+def test_text_that_is_no_time_is_refused_beside_one(spark):
+    given = spark.sql(TIMES).toArrow()
+    for text in ("at > 'noon'", "day = '1 May'"):
+        with pytest.raises(
+            SchemaError, match="cannot be computed of .*: write date '2020-01-31' or"
+        ):
+            values_of(in_zone(parse_sql(text), "UTC"), column_of(given, "times"), given.num_rows)
 
 
 def test_conditions_on_times_find_what_spark_s_filter_does(spark, zone):

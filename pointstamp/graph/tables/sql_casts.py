@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import decimal
 import re
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -133,10 +134,46 @@ def _timestamps(value: Any, zone: str | None) -> Any:
         floats = pc.if_else(is_none, pa.scalar(None, pa.float64()), floats)
         micros = pc.cast(pc.trunc(pc.multiply(floats, 1e6)), pa.int64())
     else:
-        text = pa.types.is_string(kind)
-        clocks = pc.cast(pc.utf8_trim_whitespace(value) if text else value, TYPES["timestamp"])
+        is_text = pa.types.is_string(kind)
+        if is_text and zone is not None:
+            return _of_arrays(value, lambda values: _moments(values, zone))
+        clocks = pc.cast(pc.utf8_trim_whitespace(value) if is_text else value, TYPES["timestamp"])
         return clocks if zone is None else moments_at(clocks, zone)
     return pc.cast(micros, pa.timestamp("us", None if zone is None else "UTC"))
+
+
+def _moments(texts: Any, zone: str) -> Any:
+    """Texts as moments, of which some may name a zone of their own."""
+    texts = pc.utf8_trim_whitespace(texts)
+    try:
+        return moments_at(pc.cast(texts, TYPES["timestamp"]), zone)
+    except pa.ArrowInvalid:
+        found = [None if text is None else _time(text) for text in texts.to_pylist()]
+    clocks = [one if one is not None and one.tzinfo is None else None for one in found]
+    moments = [one if one is not None and one.tzinfo is not None else None for one in found]
+    return pc.coalesce(
+        pa.array(moments, pa.timestamp("us", "UTC")),
+        moments_at(pa.array(clocks, TYPES["timestamp"]), zone),
+    )
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no timestamp") from error
+
+
+def texts_as_times(operands: list[Any], zone: str) -> list[Any]:
+    """Operands of which texts are times, or dates, if one of them is one; as in Spark."""
+    kinds = [one.type for one in operands]
+    if any(map(pa.types.is_timestamp, kinds)):
+        name = "timestamp"
+    elif any(map(pa.types.is_date, kinds)):
+        name = "date"
+    else:
+        return operands
+    return [cast_to(one, name, zone) if pa.types.is_string(one.type) else one for one in operands]
 
 
 def _of_arrays(value: Any, function: Any) -> Any:

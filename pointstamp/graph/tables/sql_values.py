@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.errors import ColumnError, SchemaError, UsageError
-from pointstamp.graph.tables.sql_casts import cast_to, sql_name, why_not
+from pointstamp.graph.tables.sql_casts import cast_to, sql_name, texts_as_times, why_not
 from pointstamp.graph.tables.sql_text import IN_ZONE, SIGNS, Computed, Constant, Named, Tree
 from pointstamp.graph.tables.sql_times import (
     PARTS,
@@ -252,10 +252,9 @@ def _check_arguments(written: str, n: int) -> None:
 
 
 def _in_zone(function: str, operands: list[Any], zone: str) -> list[Any]:
-    """Operands, with times as moments beside those, and moments as text where text is put together.
-
-    As Spark casts them.
-    """
+    """Operands as Spark casts them: times beside moments, text beside times, moments in text."""
+    if function in _COMPARING:
+        operands = texts_as_times(operands, zone)
     if function in _COMPARING or function in _CHOOSING:
         return as_moments(operands, zone)
     if function == "concat":
