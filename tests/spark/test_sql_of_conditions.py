@@ -115,7 +115,7 @@ def test_text_that_is_no_time_is_refused_beside_one(spark):
     given = spark.sql(TIMES).toArrow()
     for text in ("at > 'noon'", "day = '1 May'"):
         with pytest.raises(
-            SchemaError, match="cannot be computed of .*: write date '2020-01-31' or"
+            SchemaError, match=r"cannot be computed of .*: write date '2020-01-31' or"
         ):
             values_of(in_zone(parse_sql(text), "UTC"), column_of(given, "times"), given.num_rows)
 
