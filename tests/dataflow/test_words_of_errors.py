@@ -463,6 +463,8 @@ def test_what_builds_no_dataflow_is_refused_before_a_worker_begins() -> None:
     ):
         with pytest.raises(BuildError, match=r"a function of a scope|called with a scope and"):
             call()
+    with pytest.raises(ps.errors.WorkerError, match=r"returned Collection\(a long\); ps.View"):
+        ps.testing.collect(lambda scope: scope.to_stream([(1,)]).as_collection("a long"))
     with pytest.raises(ps.errors.WorkerError, match="should return a stream, and returned None"):
         ps.testing.collect(lambda scope: None)  # type: ignore[arg-type,return-value]
     with pytest.raises(ps.errors.WorkerError, match=r"'dataflow', .* of the worker .*\(worker\)"):
