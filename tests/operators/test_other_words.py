@@ -47,6 +47,18 @@ def test_arguments_by_names_of_other_libraries_are_refused_with_what_does(
     collect(build)
 
 
+def test_a_wrong_argument_is_one_of_a_method_of_streams() -> None:
+    def build(scope: Any) -> Any:
+        stream = scope.to_stream([("a", 1)])
+        with pytest.raises(TypeError, match=r"^Stream\.window\(\) got .* argument 'size'"):
+            stream.window(size=10)
+        with pytest.raises(TypeError, match=r"^Stream\.as_collection\(\) missing 1 .* 'schema'$"):
+            stream.as_collection()
+        return stream
+
+    collect(build)
+
+
 @pytest.mark.parametrize("schema", ["a long", None])
 def test_a_join_of_collections_is_on_columns(schema: Any) -> None:
     def build(scope: Any, given: Any) -> Any:
