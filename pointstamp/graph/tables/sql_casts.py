@@ -39,6 +39,8 @@ TYPES: dict[str, Any] = {
     "boolean": pa.bool_(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
+    "timestamp_ltz": pa.timestamp("us"),
+    "timestamp_ntz": pa.timestamp("us"),
     "binary": pa.binary(),
 }
 """Arrow's types by their names in SQL."""
@@ -89,8 +91,10 @@ def cast_to(value: Any, name: str, zone: str | None) -> Any:
         known = ", ".join([*TYPES, "decimal(digits,places)"])
         raise UsageError(f"there is no type {name!r}; there are {known}")
     kind, given = TYPES[name], value.type
-    if name == "timestamp":
+    if name in ("timestamp", "timestamp_ltz"):
         return _timestamps(value, zone)
+    if name == "timestamp_ntz" and zone is not None and is_zoned(given):
+        return clock_times(value, zone)
     if pa.types.is_string(kind):
         return as_text(value, zone)
     if pa.types.is_timestamp(given):
