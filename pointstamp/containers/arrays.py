@@ -181,7 +181,7 @@ class Arrays:
         return whole
 
     def _no_column(self, name: object) -> ColumnError:
-        return ColumnError(f"no column {name!r} in Arrays: it has {self.names}")
+        return ColumnError(f"there is no column {name!r}, only {self.names}")
 
 
 def _made_arrays(given: dict[str, Any]) -> int:
@@ -243,6 +243,11 @@ class ArraysKind(Kind[Arrays]):
 
     name = "arrays"
     has_columns = True
+    is_internal = True
+
+    def called(self) -> str:
+        """Columns of NumPy arrays."""
+        return "columns of NumPy arrays"
 
     def length(self, batch: Arrays) -> int:
         """How many records."""
@@ -296,7 +301,7 @@ class ArraysKind(Kind[Arrays]):
             super().column(batch, chosen, operator)
         if callable(chosen):
             return np.asarray(checked_values(chosen(batch), len(batch), chosen))
-        column_names(chosen, batch.names, f"{operator}: a batch of Arrays", "give")
+        column_names(chosen, batch.names, f"{operator}: a batch of NumPy arrays", "give")
         return batch[chosen]
 
     def with_columns(self, batch: Arrays, more: Mapping[str, Any]) -> Arrays:
@@ -335,7 +340,7 @@ class ArraysKind(Kind[Arrays]):
         """Hashes of the columns, or of the keys, that `key` chooses."""
         if callable(key):
             return hash_array(self.column(batch, key, "exchange"))
-        names = column_names(key, batch.names, "a batch of Arrays")
+        names = column_names(key, batch.names, "a batch of NumPy arrays")
         if not names:
             return np.zeros(len(batch), np.uint64)
         return combine_columns([hash_array(batch[name]) for name in names])
@@ -349,7 +354,7 @@ class ArraysKind(Kind[Arrays]):
                 blocks = split_columns(batch.source(), layout.kinds, layout.widths, keys, peers)
                 return [of_block(layout, block) for block in blocks]
         if 1 < peers <= MAX_DEALT and not callable(key):
-            names = column_names(key, batch.names, "a batch of Arrays")
+            names = column_names(key, batch.names, "a batch of NumPy arrays")
             if len(names) == 1 and batch[names[0]].dtype.kind in "iu":
                 return _dealt(batch, peers_of_ints(batch[names[0]], peers))
         return super().exchange(batch, key, peers)

@@ -167,6 +167,20 @@ def _answer_name(aggregate: tuple[str, str]) -> str:
     return "_".join(aggregate)
 
 
+_ELSEWHERE = {
+    "avg": "mean",
+    "average": "mean",
+    "std": "stddev",
+    "var": "variance",
+    "nunique": "count_distinct",
+    "collect_list": "list",
+    "collect_set": "distinct",
+    "size": "count_all",
+    "median": "approximate_median",
+}
+"""What Arrow calls aggregates that SQL, Spark or pandas have under another name."""
+
+
 def check_aggregates(aggregates: Sequence[Any], operator: str) -> None:
     """Raise unless each is a (column, function), or one with options, that Arrow can group by.
 
@@ -182,13 +196,21 @@ def check_aggregates(aggregates: Sequence[Any], operator: str) -> None:
             f"{operator} folds by a function, or by a list of aggregates of columns such as "
             f"[('spent', 'sum')]; found {aggregates!r}"
         )
+    if len(aggregates) > 1 and all(isinstance(part, str) for part in aggregates):
+        raise BuildError(
+            f"{operator} folds by a list of aggregates of columns; for the one write "
+            f"[{tuple(aggregates)!r}]"
+        )
     known = [name.removeprefix("hash_") for name in pc.list_functions() if name[:5] == "hash_"]
     for aggregate in aggregates:
         is_pair = isinstance(aggregate, (tuple, list)) and len(aggregate) in (2, 3)
         if not is_pair or aggregate[1] not in known or not _are_names(aggregate[0]):
+            function = aggregate[1] if is_pair else None
+            here = _ELSEWHERE.get(function) if isinstance(function, str) else None
             raise BuildError(
-                f"{operator} cannot aggregate by {aggregate!r}; give (column, function) with a "
-                f"function of {sorted(known)}"
+                f"{operator} cannot aggregate by {aggregate!r}; "
+                + (f"{function!r} is {here!r} here, and " if here else "")
+                + f"give (column, function) with a function of {sorted(known)}"
             )
         if not isinstance([*aggregate, None][2], (pc.FunctionOptions, type(None))):
             raise BuildError(
@@ -225,8 +247,7 @@ def _names(batch: pa.RecordBatch, key: Any, operator: str) -> list[str]:
     """The names of the columns of `key`, which the batch must have."""
     if key is None or callable(key):
         raise ColumnError(
-            f"{operator} was given batches of columns and the key {key!r}: name the columns of the "
-            "key"
+            f"{operator} was given record batches and the key {key!r}: name the columns of the key"
         )
     if not isinstance(key, str) and not len(key):
         return []

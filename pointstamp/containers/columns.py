@@ -70,6 +70,10 @@ class ColumnsKind(Kind[pa.RecordBatch]):
     name = "columns"
     has_columns = True
 
+    def called(self) -> str:
+        """Record batches."""
+        return "record batches"
+
     def __init__(self, *, takes_apart: bool = False) -> None:
         self._takes_apart = takes_apart
         self._small_splits = SmallSplits()
@@ -215,8 +219,8 @@ class ColumnsKind(Kind[pa.RecordBatch]):
     def keyed(self, batch: pa.RecordBatch, key: Key, operator: str) -> Iterator[tuple[Any, Any]]:
         """Nothing: what folds records one by one takes rows."""
         raise ContainerError(
-            f"{operator} was given batches of {self.name} ({type(batch).__name__}) and the "
-            f"key {key!r}: name the columns of the key, as key='user' or key=['user', 'day']"
+            f"{operator} was given {self.called()} and the key {key!r}: name the columns of the "
+            "key, as key='user' or key=['user', 'day']"
         )
 
     def group(

@@ -62,12 +62,13 @@ def conform(
 
 
 def _columns(batch: Any, what: str, whose: str) -> pa.RecordBatch:
+    kind = kind_of(batch)
     try:
-        columns: pa.RecordBatch = kind_of(batch).to_arrow(batch)
+        columns: pa.RecordBatch = kind.to_arrow(batch)
     except ContainerError as cause:
         raise ContainerError(
             f"{what} for {whose} should be columns (pyarrow.RecordBatch), and are "
-            f"{type(batch).__name__}: make columns of them with map_batches"
+            f"{kind.called()}: make columns of them with map_batches"
         ) from cause
     return columns
 

@@ -257,6 +257,7 @@ class EventTimes:
             raise DataError(
                 f"{self._operator} needs integers or times as event times, not {kind}"
                 + ("; a time of day has no date" if is_time else "")
+                + ("; cast it to a timestamp before" if pa.types.is_string(kind) else "")
             )
         values = numbers(column.view(pa.int32() if kind.bit_width == 32 else pa.int64()))
         values = values.astype(np.int64, copy=False)
@@ -365,7 +366,7 @@ def group_numbers(batch: Any, key: Key, operator: str) -> Ints:
         if kind.has_columns:
             raise ColumnError(
                 f"{operator} is given the function {key!r} as a key, and the stream carries "
-                f"{kind_of(batch).name}: name a column, or several"
+                f"{kind.called()}: name a column, or several"
             )
         known: dict[Any, int] = {}
         keys = kind.keys(batch, key, operator)

@@ -78,10 +78,12 @@ def _explained(batch: Any, expression: Any) -> Iterator[None]:
     import pyarrow as pa
 
     if not isinstance(batch, pa.RecordBatch):
-        instead = "give a function of one record" if type(batch) is list else "name a column"
+        is_rows = type(batch) is list
+        what = "rows" if is_rows else f"batches of {type(batch).__name__}"
+        instead = "give a function of one record" if is_rows else "name a column"
         raise ContainerError(
             f"the expression {expression} needs Arrow record batches; this stream carries "
-            f"{type(batch).__name__}: {instead} instead"
+            f"{what}: {instead} instead"
         )
     try:
         yield

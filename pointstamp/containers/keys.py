@@ -165,6 +165,16 @@ def has_nan(key: Any) -> bool:
         ) from error
 
 
+def expression_hint(names: Sequence[str]) -> str:
+    """What to write where one of the names of columns is rather an expression; else nothing.
+
+    >>> expression_hint(["a b"]), expression_hint(["a > 2"])
+    ('', "; what is computed is an expression, such as pc.field('x') > 2")
+    """
+    is_computed = any(set("<>=!+*/()").intersection(name) for name in names)
+    return "; what is computed is an expression, such as pc.field('x') > 2" * is_computed
+
+
 def column_names(
     key: Any, names: Sequence[str], holder: str, use: str = "be keyed by"
 ) -> list[str]:
@@ -191,7 +201,8 @@ def column_names(
             )
         missing = wrong
         what = ", ".join(map(repr, missing)) if missing else "an empty list of columns"
-        raise ColumnError(f"{holder} cannot {use} {what}: its columns are {list(names)}")
+        hint = expression_hint(missing) if use == "give" else ""
+        raise ColumnError(f"{holder} cannot {use} {what}: its columns are {list(names)}{hint}")
     return wanted
 
 
@@ -214,8 +225,10 @@ def check_key(key: Any, operator: str) -> None:
     )
 
 
-def check_rows_key(key: Any, record: Any) -> None:
+def check_rows_key(key: Any, record: Any, operator: str | None = None) -> None:
     """Refuse a key that names columns where the records are Python values.
+
+    operator : what was given a column that is no key, such as one of times
 
     Raises
     ------
@@ -227,12 +240,24 @@ def check_rows_key(key: Any, record: Any) -> None:
     if is_expression(key):
         raise _no_expression(key, "a list of Python records")
     names = [key] if isinstance(key, str) else list(key)
-    parts = ", ".join(f"r[{name!r}]" for name in names) if isinstance(record, dict) else "r[0]"
+    parts = ", ".join(_part(record, name) for name in names)
+    function = f"give a function of a record (lambda r: {parts})"
+    if operator is not None:
+        raise ColumnError(
+            f"{operator} is given the column {key!r}, but this batch is a list of Python records, "
+            f"such as {reprlib.repr(record)}; {function}"
+        )
     raise ColumnError(
         f"the key {key!r} names columns, but this batch is a list of Python records, such as "
-        f"{reprlib.repr(record)}; give a function of a record (lambda r: {parts}), or None for "
-        "the record itself"
+        f"{reprlib.repr(record)}; {function}, or None for the record itself"
     )
+
+
+def _part(record: Any, name: str) -> str:
+    """How a function has what is called `name` of such a record `r`."""
+    if isinstance(record, dict):
+        return f"r[{name!r}]"
+    return f"r.{name}" if name.isidentifier() and hasattr(record, name) else "r[0]"
 
 
 def _no_expression(key: Any, holder: str) -> ContainerError:

@@ -76,6 +76,10 @@ class Kind(Generic[C]):
     is_internal = False
     """Whether no program has such batches, so that no message advises them."""
 
+    def called(self) -> str:
+        """What messages of errors call its batches."""
+        return f"batches of {self.name}"
+
     # What a kind must define.
 
     def length(self, batch: C) -> int:
@@ -135,12 +139,12 @@ class Kind(Generic[C]):
         if is_expression(chosen):
             raise ContainerError(
                 f"the expression {chosen} needs Arrow record batches; this stream carries "
-                f"{type(batch).__name__}: name a column instead"
+                f"{self.called()}: name a column instead"
             )
         if callable(chosen):
             return list(map(chosen, self.records(batch)))
         raise ColumnError(
-            f"{operator} is given the column {chosen!r}, and the stream carries {self.name}, "
+            f"{operator} is given the column {chosen!r}, and the stream carries {self.called()}, "
             f"which have the columns {list(self.names(batch))}: give a function of a record"
         )
 
@@ -193,8 +197,8 @@ class Kind(Generic[C]):
             If the container has no columns.
         """
         raise ContainerError(
-            f"Arrow record batches are needed, and these are batches of {self.name} "
-            f"({type(batch).__name__}): make columns of them with map_batches"
+            f"Arrow record batches are needed, and these are {self.called()}: make columns of them "
+            "with map_batches"
         )
 
     def paired(self, left: C, right: C, key: Sequence[str], suffix: str) -> Any:
@@ -236,8 +240,8 @@ class Kind(Generic[C]):
 
     def _no_nulls(self) -> ContainerError:
         return ContainerError(
-            f"an outer join needs nulls where there is no partner, and {self.name} have none: send "
-            "Arrow record batches"
+            f"an outer join needs nulls where there is no partner, and {self.called()} have none: "
+            "send Arrow record batches"
         )
 
     # Some of the records.
@@ -313,9 +317,9 @@ class Kind(Generic[C]):
         if not self.has_columns:
             return list(self.records(batch))
         raise ContainerError(
-            f"{operator} takes one record at a time, and this stream carries batches of "
-            f"{self.name} ({type(batch).__name__}); use map_batches, or name a column, "
-            "or of record batches give an expression, where the operator takes one"
+            f"{operator} takes one record at a time, and this stream carries {self.called()}; use "
+            "map_batches, or name a column, or of record batches give an expression, where the "
+            "operator takes one"
         )
 
     def passing(

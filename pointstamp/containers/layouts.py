@@ -96,7 +96,8 @@ class ArraysLayout:
             return self._keys[key]
         if len(self._keys) >= _MOST:
             self._keys.clear()
-        places = bytes(map(self.place_of, column_names(key, list(self.names), "a batch of Arrays")))
+        named = column_names(key, list(self.names), "a batch of NumPy arrays")
+        places = bytes(map(self.place_of, named))
         is_hashed = OTHER not in map(self.kinds.__getitem__, places)
         found = self._keys[key] = places if places and is_hashed else None
         return found

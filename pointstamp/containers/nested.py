@@ -34,6 +34,13 @@ _HIGHEST = 1 << 63
 
 _LIST = re.compile(r"(?:array|list)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 _STRUCT = re.compile(r"struct\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+_BARE = re.compile(r"(array|list|struct|map)\s*(?:\(.*\)|<.*>)?", re.IGNORECASE | re.DOTALL)
+_INSIDE = {
+    "array": "it needs the type of its elements, as in array<long>",
+    "list": "it needs the type of its elements, as in array<long>",
+    "struct": "it needs fields, as in struct<name: string, n: long>",
+    "map": "have a list of structs, as array<struct<key: string, value: long>>",
+}
 _FIELD = re.compile(r"\s*([^\s:<>]+)(?:\s*:\s*|\s+)(.+?)\s*", re.DOTALL)
 
 
@@ -180,12 +187,15 @@ def column_type_named(text: str) -> WordType:
     """
     text = text.strip()
     matched = _LIST.fullmatch(text)
-    if matched is not None:
+    if matched is not None and matched[1].strip():
         return list_type(column_type_named(matched[1]))
     matched = _STRUCT.fullmatch(text)
     if matched is None:
         if text.endswith("?"):
             raise SchemaError(f"elements and fields may be null as it is: write {text[:-1]!r}")
+        bare = _BARE.fullmatch(text)
+        if bare is not None:
+            raise SchemaError(f"there is no type {text!r}: {_INSIDE[bare[1].lower()]}")
         return type_named(text)
     fields = [_FIELD.fullmatch(part) for part in split_at_commas(matched[1])]
     if not all(fields):

@@ -211,7 +211,9 @@ def _advice(batch: Any) -> str:
     name = type(batch).__name__
     if is_table(batch):
         return "give a record batch: pyarrow.table(it).combine_chunks().to_batches()[0]"
-    if name == "ndarray":
+    if name == "dict":
+        return "for columns by name give pyarrow.record_batch(it)"
+    if name == "ndarray" or hasattr(batch, "combine_chunks") or hasattr(batch, "null_count"):
         return "name the column: pyarrow.record_batch({'values': array})"
     if name in ("tuple", "set", "generator", "range", "map"):
         return "make it a list of records: list(batch)"

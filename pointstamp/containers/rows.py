@@ -31,6 +31,10 @@ class RowsKind(Kind[list[Any]]):
 
     name = "rows"
 
+    def called(self) -> str:
+        """Rows."""
+        return "rows"
+
     def length(self, batch: list[Any]) -> int:
         """How many records."""
         return len(batch)
@@ -59,9 +63,9 @@ class RowsKind(Kind[list[Any]]):
         if is_expression(chosen):
             raise ContainerError(
                 f"the expression {chosen} needs Arrow record batches; this stream carries "
-                f"{type(batch).__name__}: give a function of one record instead"
+                f"{self.called()}: give a function of one record instead"
             )
-        check_rows_key(chosen, batch[0] if batch else None)
+        check_rows_key(chosen, batch[0] if batch else None, operator)
         return list(map(chosen, batch))
 
     def units(self, batch: list[Any]) -> list[Any]:

@@ -134,8 +134,8 @@ class Tee:
             self._kind, self._schema = kind, schema
         elif kind is not self._kind:
             raise SchemaError(
-                f"the output of operator {self.name!r} carries {self._kind.name}; it was given a "
-                f"batch of {kind.name}: one stream, one kind of container"
+                f"the output of operator {self.name!r} carries {self._kind.called()}; it was given "
+                f"{kind.called()}: one stream, one kind of container"
             )
         elif schema != self._schema:
             raise SchemaError(

@@ -39,6 +39,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from pointstamp.communication.failure import chain, revived, survivor
+from pointstamp.dataflow.several_streams import several
 from pointstamp.errors import BuildError, CarriedError
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ class ErrorPolicy:
 
 def streams(results: Any, *failed: Any) -> Any:
     """What an operator gives: its results, and behind them the failures if they are routed."""
-    return (results, *failed) if failed else results
+    return several((results, *failed), ["results", "failed"]) if failed else results
 
 
 def detached(error: Exception) -> Exception:

@@ -103,7 +103,9 @@ def place_of(name: str, found: Any) -> str:
     pointstamp.errors.UsageError: folder is a path or a URI; found 5
     """
     if not isinstance(found, str | os.PathLike) or not isinstance(os.fspath(found), str):
-        raise UsageError(f"{name} is a path or a URI; found {found!r}")
+        several = isinstance(found, list | tuple)
+        hint = "; a folder has several files, and concat puts several streams together" * several
+        raise UsageError(f"{name} is a path or a URI; found {found!r}{hint}")
     return os.fspath(found)
 
 

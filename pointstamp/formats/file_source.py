@@ -180,7 +180,8 @@ class FileSource:
         except OSError as error:
             raise SourceError(f"{self._place}: cannot be looked at: {error}") from error
         if info.type == fs.FileType.NotFound:
-            raise SourceError(f"{self._place}: there is no such file or folder")
+            hint = "; a pattern is not read, a folder is" if "*" in str(self._place) else ""
+            raise SourceError(f"{self._place}: there is no such file or folder{hint}")
         return info
 
     def __repr__(self) -> str:

@@ -86,8 +86,8 @@ class Lines:
         """The records, none of which has a newline in it, or is the mark."""
         if type(batch) is not list:
             raise ContainerError(
-                f"{name} writes records as lines, and this stream carries batches of "
-                f"{kind_of(batch).name}: give form='arrow', or make rows of them"
+                f"{name} writes records as lines, and this stream carries "
+                f"{kind_of(batch).called()}: give form='arrow', or make rows of them"
             )
         for record in batch:
             self._check_record(record, name)

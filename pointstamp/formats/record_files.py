@@ -14,7 +14,6 @@ from io import BytesIO
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 import pyarrow.parquet as pq
@@ -27,6 +26,7 @@ from pointstamp.errors import (
     SchemaError,
     UsageError,
 )
+from pointstamp.formats.csv_nulls import csv_table
 
 FORMATS = {
     ".parquet": "parquet",
@@ -42,17 +42,6 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 NAMES = ("parquet", "arrow", "csv", "tsv", "json")
 UTF8 = "utf-8"
 _MAGIC = b"ARROW1"
-
-_NULLS = ["", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NULL", "null"]
-"""What is null in CSV where it is not of text: what Arrow takes for it, without nan, a number."""
-
-_TEXT_NULLS: dict[str, Any] = {
-    "null_values": [""],
-    "strings_can_be_null": True,
-    "quoted_strings_can_be_null": False,
-}
-"""Null in columns of text is nothing between two delimiters, as `FileSink` writes it; "" is none.
-Arrow can say so of all columns alone."""
 
 Positioned = Iterator[tuple[pa.RecordBatch, int]]
 """Batches, each with the position after it."""
@@ -174,29 +163,12 @@ class RecordFile:
 
     def _csv(self, position: int) -> Positioned:
         delimiter = "\t" if self.format == "tsv" else ","
-        parse = pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
         def table(data: bytes, names: list[str] | None, schema: pa.Schema | None) -> pa.Table:
-            def read(**options: Any) -> pa.Table:
-                size = len(data) + 1
-                how = pacsv.ReadOptions(use_threads=False, block_size=size, column_names=names)
-                return pacsv.read_csv(BytesIO(data), how, parse, pacsv.ConvertOptions(**options))
-
+            size = len(data) + 1
+            how = pacsv.ReadOptions(use_threads=False, block_size=size, column_names=names)
             types = {} if schema is None else {field.name: field.type for field in schema}
-            found = read(column_types=types, null_values=_NULLS)
-            columns: list[Any] = found.columns
-            empty = {
-                field.name: field.type
-                for field, column in zip(found.schema, columns, strict=True)
-                if _is_text(field.type) and pc.any(pc.equal(column, pa.scalar(""))).as_py()
-            }
-            if empty and len(set(found.schema.names)) == found.num_columns:
-                again = read(column_types=empty, include_columns=list(empty), **_TEXT_NULLS)
-                for name, field in zip(empty, again.schema, strict=True):
-                    found = found.set_column(
-                        found.schema.get_field_index(name), field, again.column(name)
-                    )
-            return found
+            return csv_table(lambda: BytesIO(data), delimiter, how, types)
 
         with self._bytes() as text:
             header = _line_end(first := text.peek(), 0)
@@ -401,10 +373,6 @@ def _last_line_end(data: bytes, *, is_quoted: bool) -> int:
     while is_quoted and end and data.count(b'"', 0, end) % 2:
         end = data.rfind(b"\n", 0, end - 1) + 1
     return end
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _line_end(data: bytes, begin: int) -> int:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from pointstamp.errors import FileFormatError, UsageError
+from pointstamp.formats.csv_nulls import csv_table
 
 
 def read_table(path: str | os.PathLike[str]) -> pa.Table:
@@ -31,8 +31,7 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
     try:
         if kind == ".parquet":
             return pq.read_table(Path(path))
-        options = pc.ParseOptions(delimiter="\t" if kind == ".tsv" else ",")
-        table = pc.read_csv(os.fspath(path), parse_options=options)
+        table = csv_table(lambda: os.fspath(path), "\t" if kind == ".tsv" else ",")
         kinds = zip(table.column_names, table.schema.types, strict=True)
         of_bytes = [name for name, kind in kinds if pa.types.is_binary(kind)]
     except FileNotFoundError as error:

@@ -91,6 +91,7 @@ class PrefixesWithCandidatesKind(Kind[PrefixesWithCandidates]):
     """What can be done with `PrefixesWithCandidates`: what can be done with its prefixes."""
 
     name = "prefixes with lists"
+    is_internal = True
 
     def length(self, batch: PrefixesWithCandidates) -> int:
         """The number of prefixes."""

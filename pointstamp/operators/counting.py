@@ -13,6 +13,7 @@ from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.generic import operator
+from pointstamp.operators.names_elsewhere import of_other_words
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 class CountMethods(StreamCore[T]):
     """Counting. Methods of `Stream`."""
 
+    @of_other_words(
+        "streams", {"key": "name= alone (aggregate([(column, 'count')], key=) counts by key)"}
+    )
     def count(self, *, name: str = "Count") -> Stream[int]:
         """Count the records of each time on each worker; emitted when the time is complete.
 

@@ -23,6 +23,7 @@ from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.generic import operator
+from pointstamp.operators.names_elsewhere import of_other_words
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Product, Timestamp
 
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
 class DistinctMethods(StreamCore[T]):
     """Distinct records. Methods of `Stream`."""
 
+    @of_other_words(
+        "streams",
+        dict.fromkeys(
+            ("key", "subset"), "over_rounds= (reduce(function, key=) keeps one of a key)"
+        ),
+    )
     def distinct(self, *, over_rounds: bool = False, name: str = "Distinct") -> Stream[T]:
         """Drop duplicate records of each time; in a loop, of all rounds of an outer time.
 

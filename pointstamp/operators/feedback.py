@@ -21,6 +21,7 @@ from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.several_streams import several
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, FeedbackError, LoopWarning
 from pointstamp.operators.loop_rounds import LoopRounds
@@ -302,4 +303,4 @@ class FeedbackMethods(ScopeCore["Stream[Any]"]):
             advance = self.timestamp.bounded(advance, limit)
         loop = Loop(self, advance, name, expect)
         self.checks.append(loop.check_connected)
-        return loop, loop.stream
+        return several((loop, loop.stream), ["loop", "stream"], main=1)

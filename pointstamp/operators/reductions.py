@@ -23,6 +23,7 @@ from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.folds import FoldMethods, is_of_columns
+from pointstamp.operators.names_elsewhere import of_other_words
 from pointstamp.operators.transform import rows, transform
 from pointstamp.operators.user_code import check_callable, check_takes, refuse_deferred_of
 from pointstamp.progress.operate import Interest
@@ -132,6 +133,12 @@ class ReduceMethods(FoldMethods[T]):
         parts = transform(self, f"{name}Batch", lambda time, b: _reduced(b, function, key, name))
         return parts.aggregate(fold, default=Nothing, name=name)
 
+    @of_other_words(
+        "streams",
+        dict.fromkeys(
+            ("descending", "ascending", "reverse"), "by= (what is negative gives the least)"
+        ),
+    )
     def top_k(self, k: int, by: Any = None, key: Key = None, *, name: str = "TopK") -> Stream[T]:
         """The `k` largest records of each time, and key; emitted when the time is complete.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.splitting import place, split_by_column
 from pointstamp.dataflow.results import Err, Ok
+from pointstamp.dataflow.several_streams import several
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, RouteError
 from pointstamp.operators.split_merge import divide, divide_whole, divider
@@ -108,7 +109,7 @@ class RoutingMethods(StreamCore[T]):
         """
         check_function(predicate, name)
         where_false, where_true = divide_whole(self, name, predicate)
-        return where_false, where_true
+        return several((where_false, where_true), ["where_false", "where_true"], main=1)
 
     def ok_err(self, function: Any, *, name: str = "OkErr") -> tuple[Stream[Any], Stream[Any]]:
         """Apply `function`, and split its results into `Ok` values and `Err` values.
@@ -141,4 +142,4 @@ class RoutingMethods(StreamCore[T]):
             err, ok = divide(self, name, 2, lambda time, batch: parts(batch, function, name))
         else:
             ok, err = divide(self, name, 2, lambda time, batch: _results(batch, function, name))
-        return ok, err
+        return several((ok, err), ["ok", "err"])

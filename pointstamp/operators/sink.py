@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, cast, overload
 
 from pointstamp.dataflow.capability import Capability
@@ -68,9 +69,15 @@ class SinkMethods(StreamCore[T]):
             _read(self, cast(Pact, pact), name, logic)
             return
         if not callable(getattr(pact, "open", None)):
+            given: Any = pact  # of any type, until it is looked at
+            hint = ""
+            if isinstance(given, str | PathLike):
+                hint = "; files are written by ps.FileSink(path)"
+            elif callable(given):
+                hint = "; inspect(function) calls a function of each record"
             raise BuildError(
                 f"operator {name!r} is given a pact and a logic, or a sink alone, which has "
-                f"open(context); found {pact!r}"
+                f"open(context); found {pact!r}{hint}"
             )
         # Here and not above: many dataflows have none.
         from pointstamp.operators.sink_writing import write_to_sink

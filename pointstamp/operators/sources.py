@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sized
 from itertools import islice
+from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
 from pointstamp.containers.builder import PREFERRED_RECORDS
@@ -14,6 +15,7 @@ from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.several_streams import several
 from pointstamp.dataflow.source_counts import set_source_size
 from pointstamp.dataflow.stream_core import T
 from pointstamp.errors import BuildError, DroppedError, InputError
@@ -204,7 +206,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         builder.build(make_logic)
         (handle,) = handles
         self.environment.inputs.append(handle)
-        return handle, stream
+        return several((handle, stream), ["input", "stream"], main=1)
 
     def to_stream(self, records: Iterable[T], *, name: str = "ToStream") -> Stream[T]:
         """A stream of an iterable's records, at the least time. Each worker sends its own.
@@ -230,6 +232,12 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
             raise BuildError(
                 f"operator {name!r} needs an iterable of records, or a table, and was given "
                 f"{records!r:.200}{more}"
+            )
+        first = records[0] if isinstance(records, (list, tuple)) and records else None
+        if batches_of(first) is not None:
+            raise BuildError(
+                f"operator {name!r} is given a list of batches, of which each would be one record: "
+                "batches_to_stream(it) makes a stream of their records"
             )
         builder = OperatorBuilder(self, name)
         stream = builder.new_output()
@@ -420,6 +428,11 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
                 f"operator {name!r} needs a Source, which has partitions() and open(), an "
                 "asynchronous generator function, or a function build(capability, info); found "
                 f"{build!r:.200}"
+                + (
+                    "; files are read by ps.FileSource(path)"
+                    if isinstance(build, str | PathLike)
+                    else ""
+                )
             )
         refuse_generator(build, name, "make it an async def, or give to_stream what it yields")
         check_takes(build, name, "capability", "info")

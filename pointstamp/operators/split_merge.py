@@ -10,6 +10,7 @@ from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.several_streams import several
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.transform import is_of_columns, rows
@@ -157,7 +158,7 @@ class SplitMergeMethods(StreamCore[T]):
         where_false, where_true = divide(
             self, name, 2, lambda time, batch: parts(batch, predicate, name)
         )
-        return where_false, where_true
+        return several((where_false, where_true), ["where_false", "where_true"], main=1)
 
 
 class ConcatenateMethods(ScopeCore["Stream[Any]"]):

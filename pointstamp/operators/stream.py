@@ -6,6 +6,7 @@ here they are put together. An operator that is not here is a function of a stre
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.stream_core import StreamCore, T
@@ -81,3 +82,17 @@ class Stream(
         def __getattr__(self, name: str) -> Any:
             """Say of names that other libraries have for an operator what it is called here."""
             raise no_attribute(self, name)
+
+
+def _named_as_here() -> None:
+    """Name the methods for the stream that has them, and not for the class where they are written.
+
+    Python's error of a wrong argument would name that class, which no program knows.
+    """
+    for owner in Stream.__bases__:
+        for name, method in vars(owner).items():
+            if isinstance(method, FunctionType) and not name.startswith("_"):
+                method.__qualname__ = f"{Stream.__name__}.{name}"
+
+
+_named_as_here()

@@ -12,7 +12,7 @@ from typing import Any
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.kind import Key
-from pointstamp.containers.registry import n_records
+from pointstamp.containers.registry import batches_of, n_records
 from pointstamp.dataflow.error_policy import ErrorPolicy, OnError
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, ContainerError
@@ -37,8 +37,13 @@ def validated(
     chosen : iterable
         What is checked: columns are an error of the program where there are rows.
     """
-    if not isinstance(stream, StreamCore):
-        raise BuildError(f"operator {name!r} reads streams, and {stream!r:.200} is none")
+    given: Any = stream  # of any type, until it is looked at
+    if not isinstance(given, StreamCore):
+        if batches_of(given) is not None:
+            what = f"a {type(given).__name__} is none: scope.to_stream(it) makes one of it"
+        else:
+            what = f"{given!r:.200} is none"
+        raise BuildError(f"operator {name!r} reads streams, and {what}")
     policy = ErrorPolicy(stream.scope.environment, name, on_error)
     if policy.raises:
         return (stream,)

@@ -204,8 +204,8 @@ def _check_positive(what: str, value: Any) -> bool:
     is_timedelta = isinstance(value, datetime.timedelta)
     if (type(value) is not int and not is_timedelta) or span_number(value) <= 0:
         raise UsageError(
-            f"{what} is a positive integer, in the unit of event times, or a positive timedelta; "
-            f"found {value!r}"
+            f"{what} is a positive integer, in the unit of event times, or a positive timedelta, "
+            f"such as timedelta(seconds=10); found {value!r}"
         )
     return is_timedelta
 

@@ -17,6 +17,7 @@ from pointstamp.containers.event_times import EventTimes
 from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError, Routed, Unrouted
+from pointstamp.dataflow.several_streams import several
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.reductions import Nothing
@@ -518,6 +519,19 @@ class WindowMethods(StreamCore[T]):
         return made.of([left, right], Join(keys, how, schemas))
 
 
+_FOLD = "of the records of each window fold_window makes aggregates, in place of window"
+_OF_EACH_WINDOW = {
+    "count": "count_window counts the records of each window, in place of window",
+    "aggregate": _FOLD,
+    "agg": _FOLD,
+    "fold": _FOLD,
+    "sum": _FOLD,
+    "reduce": "reduce_window reduces the records of each window, in place of window",
+    "join": "join_window joins those of each window, in place of window",
+}
+"""What is called in place of `window` and then a method that would be of a window's records."""
+
+
 class _Made:
     """What all kinds of windows have in common: their parameters, and where failures go."""
 
@@ -579,10 +593,13 @@ class _Made:
         return self._with_failed(results, late)
 
     def _with_failed(self, results: Any, late: Sequence[Any]) -> Any:
+        names = ["windows", *("late", "late_of_other")[: len(late)]]
         if not self._failed:
-            return (results, *late)
+            return several((results, *late), names, instead=_OF_EACH_WINDOW)
         failed = self._failed
-        return (results, *late, failed[0] if len(failed) == 1 else concatenate(failed))
+        all_failed = failed[0] if len(failed) == 1 else concatenate(failed)
+        made = (results, *late, all_failed)
+        return several(made, [*names, "failed"], instead=_OF_EACH_WINDOW)
 
 
 def _is_failed(record: Any) -> bool:

@@ -30,6 +30,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import signature
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -143,10 +144,23 @@ def run(
     """
     if not isinstance(epoch_s, (int, float)) or not epoch_s >= 0:
         raise UsageError(f"an epoch takes epoch_s seconds, 0 or more; found {epoch_s!r}")
+    _check_options(options)
     takes_names(build, [])
     with _durable(checkpoint, allow_missing, allow_new) as (durable, claim):
         flow = Flow(build, durable, float(epoch_s), uuid4().hex[:16], claim)
         execute(work, flow, workers=workers, threads=threads, **options)
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuse what neither `run` nor `execute` takes, which would call it an option of `execute`."""
+    known = {*signature(execute).parameters, *signature(run).parameters}
+    for name in options:
+        if name not in known:
+            from difflib import get_close_matches  # only here, where something is wrong already
+
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"run() got an unexpected keyword argument {name!r}{hint}")
 
 
 @contextmanager

@@ -50,8 +50,20 @@ def is_column(given: Any) -> bool:
     return isinstance(given, Column)
 
 
-def tree_of(column: Any) -> Tree:
+OF_CONDITIONS = (
+    "conditions are made of names such as col('age') or col('e.amount'), values, operators, when, "
+    "cast and functions"
+)
+OF_PROGRAMS = (
+    "messages and programs are made of names such as col('src.age'), values, operators, when, cast "
+    "and functions; a function of record batches does all else"
+)
+
+
+def tree_of(column: Any, made_of: str = OF_PROGRAMS) -> Tree:
     """The tree of a Column.
+
+    made_of : what there may be in it, for the message of an error
 
     Raises
     ------
@@ -59,7 +71,7 @@ def tree_of(column: Any) -> Tree:
         If a part of it is nothing that Arrow evaluates here: a function of Python, a window, a
         column that belongs to a DataFrame, a value of another type.
     """
-    tree, _ = _read(column)
+    tree, _ = _read(column, made_of)
     return tree
 
 
@@ -88,7 +100,7 @@ def _reader_of(column: Any) -> tuple[type[_JavaNodes] | type[_ConnectNodes], Any
     return _ConnectNodes, column._expr
 
 
-def _read(column: Any) -> tuple[Tree, str]:
+def _read(column: Any, made_of: str = OF_PROGRAMS) -> tuple[Tree, str]:
     """The tree of a Column, and the name that it gives itself, or none."""
     reader, node = _reader_of(column)
     name = ""
@@ -99,9 +111,7 @@ def _read(column: Any) -> tuple[Tree, str]:
 
     def refuse(part: str) -> NoReturn:
         raise UsageError(
-            f"{part} of {reprlib.repr(str(column))} is nothing that Arrow evaluates here: "
-            "messages and programs are made of names such as col('src.age'), values, operators, "
-            "when, cast and functions; a function of record batches does all else"
+            f"{part} of {reprlib.repr(str(column))} is nothing that Arrow evaluates here: {made_of}"
         )
 
     def tree(node: Any) -> Tree:

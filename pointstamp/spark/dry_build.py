@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pointstamp.communication.mailbox import ChannelEnd, Mailbox
 from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.keys import expression_hint
 from pointstamp.errors import BuildError, ColumnError
 from pointstamp.operators.building import built, name_of
 from pointstamp.operators.stream import Stream
@@ -99,7 +100,7 @@ class InputStream(Stream[Any]):
         if missing:
             raise ColumnError(
                 f"operator {operator!r} reads {', '.join(missing)} of input {self.input!r}, whose "
-                f"columns are {', '.join(self.schema.names)}"
+                f"columns are {', '.join(self.schema.names)}{expression_hint(missing)}"
             )
 
 

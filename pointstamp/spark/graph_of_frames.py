@@ -20,7 +20,7 @@ from pointstamp.graph.tables.condition_types import (
     check_conditions,
     check_ends,
     ends_in_zone,
-    in_zone,
+    searches_in_zone,
 )
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.exchanged import (
@@ -35,11 +35,12 @@ from pointstamp.graph.tables.messages import PregelProgram
 from pointstamp.graph.tables.path_search import PathEnds
 from pointstamp.graph.tables.search_task import SearchTask
 from pointstamp.graph.tables.searches import GraphSearches, all_columns
+from pointstamp.graph.tables.sql_text import Tree, parse_sql
 from pointstamp.graph.tables.vertex_ids import array_of_ids
 from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.spark.call_sites import call_site, called_at
-from pointstamp.spark.column_trees import aggregate_tree, is_column, tree_of
+from pointstamp.spark.column_trees import OF_CONDITIONS, aggregate_tree, is_column, tree_of
 from pointstamp.spark.known_schemas import known
 from pointstamp.spark.merging import column_of
 from pointstamp.spark.run import run
@@ -91,7 +92,7 @@ def graph(
     return SparkGraph(vertices, edges, workers=workers)
 
 
-class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
+class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str | Column"]):
     """A graph of two DataFrames; made by `graph`."""
 
     def __init__(
@@ -283,7 +284,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
             _tree_of(send_to_dst),
             max_iter,
             early_stopping=early_stopping,
-        )
+        ).in_zone(self._zone)
         named = named_of(program, "edge", self._edges.columns)
         kept = [name for name in self._edges.columns if name in (SOURCE, TARGET, *named)]
         edges = _selected(self._edges, kept)
@@ -385,6 +386,10 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         kept = [field for field in self._vertices.schema if field.name not in names]
         return types.StructType(kept + fields)
 
+    def _condition(self, given: str | Column) -> Tree:
+        text: Any = given
+        return tree_of(given, OF_CONDITIONS) if is_column(given) else parse_sql(text)
+
     @property
     def _attributes(self) -> dict[str, list[str]]:
         return {"vertex": self._vertices.columns, "edge": self._edges.columns}
@@ -412,7 +417,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
 
     def _checked(self, searches: list[ElementSearch]) -> list[ElementSearch]:
         """The searches, whose conditions can be computed, as Spark would read them."""
-        searches = in_zone(searches, self._arrow_schemas, self._zone)
+        searches = searches_in_zone(searches, self._zone)
         check_conditions(searches, self._arrow_schemas)
         return searches
 
@@ -427,7 +432,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
             return sum(row[0] for row in counts.collect())
 
     def _path_length(self, ends: PathEnds) -> int:
-        ends = ends_in_zone(ends, self._arrow_schemas, self._zone)
+        ends = ends_in_zone(ends, self._zone)
         check_ends(ends, self._arrow_schemas)
         what = "length of paths in a graph"
         lengths = self._run(what, LengthFlow(ends), self._edges, "length long")

@@ -92,18 +92,42 @@ def known(frame: DataFrame, schema: StructType) -> DataFrame:
 def struct_of(schema: str | StructType) -> StructType:
     """Columns as Spark has them; a text that is not simple is read by Spark.
 
-    Raises `SchemaError` if there are none in it.
+    Raises `SchemaError` if there are none in it, or Spark cannot read it.
     """
     from pyspark.sql.types import StructType
 
     found: Any = schema
     if isinstance(schema, str):
-        found = _simple(schema) or StructType.fromDDL(schema)
+        found = _simple(schema) or _read_by_spark(schema)
     if not isinstance(found, StructType):
         raise SchemaError(
             f"a schema is a text such as 'a long, b string', or a StructType, and not {schema!r}"
         )
     return found
+
+
+_INSIDE = {
+    "array": "the type of its elements, as in array<long>",
+    "map": "the types of its keys and values, as in map<string, long>",
+    "struct": "its fields, as in struct<x: long>",
+}
+_BARE = re.compile(r"[\s:<,](array|map|struct)\s*(?:\(.*\)|<\s*>)?\s*(?:[,>]|$)", re.IGNORECASE)
+"""A type that has others inside, which are not there."""
+
+
+def _read_by_spark(text: str) -> Any:
+    from pyspark.errors import ParseException
+    from pyspark.sql.types import StructType
+
+    try:
+        return StructType.fromDDL(text)
+    except ParseException as error:
+        bare = _BARE.search(text)
+        if bare is None:
+            why = str(error).strip().splitlines()[0]
+        else:
+            why = f"{bare[1].lower()} needs {_INSIDE[bare[1].lower()]}"
+        raise SchemaError(f"Spark cannot read the schema {text!r}: {why}") from error
 
 
 def _simple(text: str) -> StructType | None:

@@ -245,8 +245,10 @@ def _schema(given: Any) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
     from pyspark.sql.types import StructType
 
+    from pointstamp.spark.known_schemas import struct_of
+
     if isinstance(given, str):
-        given = StructType.fromDDL(given)
+        given = struct_of(given)
     elif isinstance(given, pa.Schema):
         given = from_arrow_schema(given)
     return to_arrow_schema(given, timezone="UTC") if isinstance(given, StructType) else given

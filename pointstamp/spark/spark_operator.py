@@ -148,8 +148,7 @@ class _SparkJobLogic:
                 else "batches of columns; rows need a schema, as schema='a long, b string'"
             )
             raise ContainerError(
-                f"operator {self._name!r} takes {wanted}; this stream carries batches of "
-                f"{kind.name}"
+                f"operator {self._name!r} takes {wanted}; this stream carries {kind.called()}"
             )
         return kind.listed(batch, self._name) if self._takes_rows else kind.to_arrow(batch)
 

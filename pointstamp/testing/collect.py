@@ -44,8 +44,13 @@ def collect(
         with worker.dataflow() as scope:
             stream: Any = build(scope)
             if not isinstance(stream, Stream):
+                # Here and not above: most tests of streams have no collection.
+                from pointstamp.collections.collection import Collection
+
+                hint = "; ps.View(...).snapshot() has the rows of one"
                 raise BuildError(
                     f"{name_of(build)} should return a stream, and returned {stream!r:.200}"
+                    + hint * isinstance(stream, Collection)
                 )
             stream.inspect_batch(note)
         worker.run()

@@ -30,6 +30,7 @@ from pointstamp.errors import (
 )
 from pointstamp.formats.file_sink import FileSink
 from pointstamp.formats.file_source import FileSource
+from pointstamp.formats.table_files import read_table
 from pointstamp.testing import check_sink, check_source
 from tests.checkpoint.bucket import Bucket
 
@@ -165,6 +166,10 @@ def test_a_folder_is_read_with_those_in_it_but_not_what_is_hidden(tmp_path: Path
 
 
 def test_what_is_no_source_of_files_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"found \['a.csv'\]; a folder has several files"):
+        FileSource(["a.csv"])
+    with pytest.raises(SourceError, match="no such file or folder; a pattern is not read"):
+        FileSource(tmp_path / "*.csv").partitions()
     with pytest.raises(SourceError, match="nowhere: there is no such file or folder"):
         FileSource(tmp_path / "nowhere").partitions()
     (tmp_path / "a.txt").write_text("?")
@@ -268,6 +273,10 @@ def test_nulls_of_other_programs_are_read(tmp_path: Path, schema: pa.Schema | No
     expected = [(1, "a"), (None, ""), (None, "NA"), (None, None)]
     found = read(FileSource(tmp_path, schema=schema), "a.csv")
     assert [tuple(record.values()) for record in found] == expected
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    for name in ("a.csv", "a.csv.gz"):  # of the command line
+        table = read_table(tmp_path / name)
+        assert [tuple(record.values()) for record in table.to_pylist()] == expected
 
 
 def test_a_null_that_would_be_an_empty_line_is_refused(tmp_path: Path) -> None:

@@ -526,3 +526,8 @@ def test_sinks_that_keep_the_laws_pass() -> None:
     check_sink(sink, [[1, 2], [3]], lambda: sink.seen)
     with pytest.raises(ConnectorLawError, match="what is written and flushed is seen"):
         check_sink(Collected(), [[1, 2], [3]], list)
+
+
+def test_an_option_that_a_run_does_not_take_is_one_of_the_run() -> None:
+    with pytest.raises(TypeError, match=r"^run\(\) got .* 'checkpoint_dir'; did you mean 'checkp"):
+        ps.run(lambda scope: None, checkpoint_dir="somewhere")

@@ -101,17 +101,20 @@ def test_a_message_of_a_kind_that_is_not_known_says_what_to_do(monkeypatch):
     [
         (pa.table({"a": [1]}), "to_batches"),
         (pd.DataFrame({"a": [1]}), "to_batches"),
-        (np.arange(3), "Arrays"),
+        (np.arange(3), "record_batch"),
+        (pa.array([3]), "record_batch"),
+        ({"a": [1]}, "record_batch"),
         ((1, 2), "list"),
         (range(3), "list"),
         ("text", "register"),
-        (7, "list, Arrays"),
+        (7, "list, RecordBatch"),
     ],
     ids=lambda part: type(part).__name__,
 )
 def test_what_is_no_container_is_refused_with_advice(batch, advice):
     with pytest.raises(ContainerError, match=advice) as caught:
         kind_of(batch)
-    assert "list, Arrays" in str(caught.value)
+    assert "list, RecordBatch" in str(caught.value)
+    assert "Arrays" not in str(caught.value)
     assert OnDisk.__name__ not in str(caught.value)  # which no program has
     assert type(batch).__name__ in str(caught.value)

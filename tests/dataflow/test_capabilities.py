@@ -275,7 +275,11 @@ def batch(**columns: Any) -> Any:
             SchemaError,
             ["x: int64", "y: int64", "'FromBatches'"],
         ),
-        (lambda s: s.batches_to_stream([[1], batch(y=[1])]), SchemaError, ["rows", "columns"]),
+        (
+            lambda s: s.batches_to_stream([[1], batch(y=[1])]),
+            SchemaError,
+            ["rows", "record batches"],
+        ),
         (lambda s: s.batches_to_stream([{1}]), ContainerError, ["set", "known here (list"]),
         (lambda s: s.batches_to_stream([batch(x=[1])]).map(len), ContainerError, ["map_batches"]),
         (lambda s: s.batches_to_stream([batch(x=[1])]).exchange("z"), ColumnError, ["'z'", "x"]),

@@ -114,7 +114,57 @@ def test_the_code_that_sends_to_a_key_that_fails_is_told_whose_it_is() -> None:
         (
             lambda s: columns(s, "kx", RECORDS).aggregate(lambda k, x, n: n),
             ContainerError,
-            ["batches of columns", "key='user'"],
+            ["record batches", "key='user'"],
+        ),
+        (
+            lambda s: columns(s, "kx", RECORDS).map(str),
+            ContainerError,
+            ["this stream carries record batches; use map_batches"],
+        ),
+        (
+            lambda s: s.batches_to_stream([Arrays(t=[1])]).map(str),
+            ContainerError,
+            ["this stream carries columns of NumPy arrays; use map_batches"],
+        ),
+        (
+            lambda s: s.batches_to_stream([Arrays(t=[1])]).filter(pc.field("t") > 0),
+            ContainerError,
+            ["this stream carries columns of NumPy arrays: name a column instead"],
+        ),
+        (
+            lambda s: s.batches_to_stream([Arrays(t=[1])]).exchange("absent"),
+            ColumnError,
+            ["a batch of NumPy arrays cannot be keyed by 'absent'"],
+        ),
+        (
+            lambda s: rows(s, "kx", RECORDS).window(ps.Tumbling(2), time="x")[0],
+            ColumnError,
+            ["Window is given the column 'x'", "give a function of a record (lambda r: r[0])"],
+        ),
+        (
+            lambda s: s.to_stream([{"t": 1}]).filter("t"),
+            ColumnError,
+            ["given the column 't'", "(lambda r: r['t'])"],
+        ),
+        (
+            lambda s: columns(s, "kx", RECORDS).filter("x > 1"),
+            ColumnError,
+            ["cannot give 'x > 1'", "an expression, such as pc.field('x') > 2"],
+        ),
+        (
+            lambda s: columns(s, "kx", RECORDS).map_batches(lambda b: {"k": b["k"]}),
+            ContainerError,
+            ["known here (list", "for columns by name give pyarrow.record_batch(it)"],
+        ),
+        (
+            lambda s: columns(s, "kx", RECORDS).map_batches(lambda b: b["k"]),
+            ContainerError,
+            ["name the column: pyarrow.record_batch({'values': array})"],
+        ),
+        (
+            lambda s: _of({"t": ["noon"]}, s).window(ps.Tumbling(2), time="t")[0],
+            DataError,
+            ["not string; cast it to a timestamp before"],
         ),
         (
             lambda s: _of({"k": [[1]], "x": [1]}, s).aggregate([("x", "sum")], key="k"),
@@ -320,6 +370,32 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
         (lambda s: s.exchange(5), "'Exchange' cannot be keyed by 5"),
         (lambda s: s.concat([s]), "'Concatenate' of scope 'Dataflow' reads streams, each given"),
         (lambda s: s.join(None, lambda r: r), "'JoinRight' reads streams, and None"),
+        (
+            lambda s: s.join(pa.table({"a": [1]}), "a"),
+            "and a Table is none: scope.to_stream(it) makes one",
+        ),
+        (
+            lambda s: s.join(s.branch(bool), str),
+            "and several streams (where_false, where_true) is none",
+        ),
+        (
+            lambda s: s.scope.to_stream([pa.record_batch({"a": [1]})]),
+            "a list of batches, of which each would be one record: batches_to_stream(it)",
+        ),
+        (
+            lambda s: s.scope.source("file.csv"),
+            "found 'file.csv'; files are read by ps.FileSource",
+        ),
+        (lambda s: s.sink("out"), "found 'out'; files are written by ps.FileSink(path)"),
+        (lambda s: s.sink(print), "; inspect(function) calls a function of each record"),
+        (
+            lambda s: s.aggregate([("x", "avg")], key="k"),
+            "by ('x', 'avg'); 'avg' is 'mean' here, and give (column, function)",
+        ),
+        (
+            lambda s: s.aggregate(("x", "sum"), key="k"),
+            "a list of aggregates of columns; for the one write [('x', 'sum')]",
+        ),
         (lambda s: s.scope.to_stream(5), "'ToStream' needs an iterable of records, or a table"),
         (lambda s: s.unary(ps.Pipeline(), "U", gives_none), "'U': gives_none gave None, and is to"),
         (lambda s: s.unary_notify(ps.Pipeline(), "U", gives_none), "'U': gives_none gave None"),
@@ -388,6 +464,8 @@ def test_what_builds_no_dataflow_is_refused_before_a_worker_begins() -> None:
     ):
         with pytest.raises(BuildError, match=r"a function of a scope|called with a scope and"):
             call()
+    with pytest.raises(ps.errors.WorkerError, match=r"returned Collection\(a long\); ps.View"):
+        ps.testing.collect(lambda scope: scope.to_stream([(1,)]).as_collection("a long"))
     with pytest.raises(ps.errors.WorkerError, match="should return a stream, and returned None"):
         ps.testing.collect(lambda scope: None)  # type: ignore[arg-type,return-value]
     with pytest.raises(ps.errors.WorkerError, match=r"'dataflow', .* of the worker .*\(worker\)"):
@@ -451,7 +529,7 @@ def test_a_key_that_cannot_be_one_is_said_on_one_worker_as_on_several(
 
 def test_the_advice_for_arrays_is_what_they_take() -> None:
     error, _ = cause_of(lambda s: arrays(s, "kx", RECORDS).filter(pc.field("x") > 1))
-    assert "Arrays: name a column instead" in str(error)
+    assert "NumPy arrays: name a column instead" in str(error)
 
 
 @pytest.mark.parametrize("make", [rows, arrays])

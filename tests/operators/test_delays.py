@@ -135,7 +135,7 @@ def test_a_time_for_which_records_wait_already_is_checked_too() -> None:
          ["'Delay'", "(1, 2)", "from 0 to [0]"]),
         (lambda s: s.delay_batch(lambda t: -1), TimestampError, ["-1"]),
         (lambda s: s.delay("x"), ColumnError, ["'x'"]),
-        (lambda s: s.delay(pc.field("x")), ContainerError, ["list"]),
+        (lambda s: s.delay(pc.field("x")), ContainerError, ["rows"]),
     ],
     ids=["rows", "total", "batches", "text", "list", "negative", "name on rows",
          "expression on rows"],
@@ -156,7 +156,7 @@ def test_a_time_that_rows_cannot_go_to_is_named(build: Any, kind: Any, words: li
         ([4, None], "x", SchemaError, ["1 of 2"]),
         ([4.5], "x", SchemaError, ["double"]),
         ([4], "y", ColumnError, ["'y'"]),
-        ([4], lambda record, time: 4, ContainerError, ["RecordBatch"]),
+        ([4], lambda record, time: 4, ContainerError, ["record batches"]),
     ],
     ids=["back", "back by expression", "negative", "null", "float", "no column", "function"],
 )

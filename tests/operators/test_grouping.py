@@ -212,7 +212,7 @@ def nothing(*args: Any) -> Any:
         (lambda s: columns(s, "kx", [(1, 2)]).aggregate([("x", "sum")]), BuildError, ["None"]),
         (lambda s: rows(s, "kx", [(1, 2)]).aggregate([("x", "sum")], key="k"), ColumnError,
          ["'k'"]),
-        (lambda s: columns(s, "kx", [(1, 2)]).aggregate(nothing), ContainerError, ["RecordBatch"]),
+        (lambda s: columns(s, "kx", [(1, 2)]).aggregate(nothing), ContainerError, ["record batch"]),
     ],
     ids=["rows", "machine of rows", "no column", "machine, no column", "no column to sum",
          "no function", "no pair", "no list", "no name", "no options", "no key",

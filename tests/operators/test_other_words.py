@@ -27,6 +27,38 @@ def test_a_join_of_streams_has_a_key(options: dict[str, Any], here: str) -> None
     collect(build)
 
 
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda s: s.count(key="a"), r"count\(\) .* counts by key\), and no key="),
+        (lambda s: s.distinct(subset="a"), r"distinct\(\) .* one of a key\), and no subset="),
+        (lambda s: s.top_k(1, descending=True), r"top_k\(\) .* the least\), and no descending="),
+    ],
+)
+def test_arguments_by_names_of_other_libraries_are_refused_with_what_does(
+    act: Any, said: str
+) -> None:
+    def build(scope: Any) -> Any:
+        stream = scope.to_stream([("a", 1)])
+        with pytest.raises(TypeError, match=said):
+            act(stream)
+        return stream
+
+    collect(build)
+
+
+def test_a_wrong_argument_is_one_of_a_method_of_streams() -> None:
+    def build(scope: Any) -> Any:
+        stream = scope.to_stream([("a", 1)])
+        with pytest.raises(TypeError, match=r"^Stream\.window\(\) got .* argument 'size'"):
+            stream.window(size=10)
+        with pytest.raises(TypeError, match=r"^Stream\.as_collection\(\) missing 1 .* 'schema'$"):
+            stream.as_collection()
+        return stream
+
+    collect(build)
+
+
 @pytest.mark.parametrize("schema", ["a long", None])
 def test_a_join_of_collections_is_on_columns(schema: Any) -> None:
     def build(scope: Any, given: Any) -> Any:

@@ -102,6 +102,8 @@ def install_on_executors(spark: Any) -> bool:
 
 def ask_a_graph(spark: Any) -> bool:
     """Whether a graph of DataFrames answers as it should: an algorithm, a search, messages."""
+    from pyspark.sql.functions import col
+
     vertices = spark.createDataFrame([("a", 1), ("b", 2), ("c", 3)], "id string, age long")
     edges = spark.createDataFrame([("a", "b"), ("b", "a"), ("b", "c")], "src string, dst string")
     graph = pointstamp.spark.graph(vertices, edges, workers=2)
@@ -109,6 +111,7 @@ def ask_a_graph(spark: Any) -> bool:
     assert {row.kcore for row in graph.k_core().collect()} == {1}
     found = graph.find("(x)-[e]->(y)", "x.age < y.age").collect()
     assert sorted((row.x.id, row.e.dst) for row in found) == [("a", "b"), ("b", "c")]
+    assert graph.find("(x)-[e]->(y)", col("x.age") < col("y.age")).count() == 2
     assert graph.count("(x)-[e*2]->(y)") == 3
     assert graph.bfs("id = 'a'", "id = 'c'").columns == ["from", "e0", "v1", "e1", "to"]
     ages = graph.aggregate_messages("sum(msg) as ages", send_to_dst="src.age").collect()

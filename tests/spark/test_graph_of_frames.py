@@ -195,6 +195,9 @@ def test_paths_of_no_edge_are_vertices(graphs):
     assert found
     assert all(row["from"] == row["to"] and row.to.age == 0 for row in found)
     assert graphs[0].bfs("age = 0", "id = 'nobody'").collect() == []
+    assert records(graphs[0].bfs("age = 0", "age < 2", "amount > 1")) == sorted(
+        repr(sorted((k, plain(v)) for k, v in row.asDict().items())) for row in found
+    )
 
 
 JOINS = {
@@ -348,6 +351,27 @@ def test_a_condition_that_cannot_be_computed_is_refused_before_anything_runs(
             graph.bfs("id = 1", of_vertices)
     assert spark.sparkContext.statusTracker().getJobIdsForGroup(None) == jobs
     assert graph.count(chain, "a.n = 2 and a.at = timestamp '2020-01-01 00:00:00Z'") == 2
+
+
+def test_conditions_may_be_columns(spark, graphs):
+    graph = graphs[0]
+    amounts = col("e1.amount") < col("e2.amount")
+    two = "(a)-[e1]->(b); (b)-[e2]->(c)"
+    text = "e1.amount < e2.amount and a.kind = 'bank'"
+    expected = records(graph.find(two, text))
+    assert len(expected) > 1
+    assert records(graph.find(two, amounts & (col("a")["kind"] == "bank"))) == expected
+    assert graph.count(two, expr(text)) == graph.count(two, amounts & (col("a.kind") == "bank"))
+    found = graph.bfs(col("kind") == "bank", "id = 'é6'", col("amount").isNotNull())
+    assert records(found) == records(graph.bfs("kind = 'bank'", "id = 'é6'", "amount is not null"))
+    with pytest.raises(UsageError, match=r"belongs to a DataFrame, of .*: conditions are made of"):
+        graph.find(two, graph.edges["amount"] > 1)
+    with pytest.raises(UsageError, match="there is no function 'soundex'"):
+        graph.find(two, soundex(col("a.id")) == "x")
+    with pytest.raises(ColumnError, match="edges have no column 'x'"):
+        graph.bfs("age = 0", "age = 1", col("x") == 1)
+    with pytest.raises(UsageError, match=r"a condition is text such as .* not 7"):
+        graph.count(two, 7)
 
 
 def test_what_would_find_nothing_is_refused_before_anything_runs(spark):

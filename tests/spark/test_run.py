@@ -1,4 +1,4 @@
-"""`pointstamp.spark.run` on a real Spark session: what goes in, what comes out, what fails."""
+"""`pointstamp.spark.run` on a real Spark session: what goes in, what comes out, what is refused."""
 
 from __future__ import annotations
 
@@ -18,50 +18,14 @@ from pointstamp.communication.explanations import explain_program
 from pointstamp.errors import (
     BuildError,
     ColumnError,
-    JobCancelledError,
     SchemaError,
     SparkSetupError,
     UsageError,
-    WorkerError,
 )
 from pointstamp.spark import driver_control
+from tests.spark.flows import COUNTS, by_id, count_all, run, same
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-
-def same(scope, records):
-    return records
-
-
-def by_id(scope, records):
-    return records.exchange("id")
-
-
-def count_all(scope, records):
-    """One row per worker: how many records it got, also where it got none."""
-
-    def build(capability, info):
-        held, found = [capability], [0]
-
-        def logic(input, output):
-            for _, batch in input:
-                found[0] += batch.num_rows
-            if held and not input.frontier.less_equal(0):
-                row = {"worker": [info.index], "peers": [info.peers], "n": [found[0]]}
-                with output.session(held[0]) as session:
-                    session.give_batch(pa.RecordBatch.from_pydict(row))
-                held.pop().drop()
-
-        return logic
-
-    return records.unary_frontier(pointstamp.Pipeline(), "CountAll", build)
-
-
-COUNTS = "worker long, peers long, n long"
-
-
-def run(build, inputs, schema, workers=2):
-    return pointstamp.spark.run(build, inputs, schema, workers=workers)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -268,112 +232,6 @@ def test_results_are_cast_where_no_value_changes(spark):
     assert sorted(row.id for row in rows) == [0, 1, 2]
 
 
-def failure_of(frame):
-    with pytest.raises(Exception, match="worker") as caught:
-        frame.collect()
-    return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
-
-
-@pytest.mark.parametrize(
-    ("schema", "said"),
-    [
-        ("other long", "the results have columns id, and the schema of the DataFrame has other"),
-        ("id tinyint", "the results do not fit the schema of the DataFrame"),
-    ],
-)
-def test_a_result_that_does_not_fit_the_schema_is_an_error(spark, schema, said):
-    # By a function of which it is not known before what it makes.
-    made = run(lambda s, r: r.map_batches(lambda b: b), {"r": spark.range(1000)}, schema)
-    message = failure_of(made)
-    assert "SchemaError" in message
-    assert said in message
-
-
-def test_results_without_columns_are_an_error(spark):
-    message = failure_of(run(lambda scope, r: r.map_batches(list), {"r": spark.range(3)}, "id int"))
-    assert "should be columns (pyarrow.RecordBatch), and are list" in message
-
-
-def test_what_an_operator_raises_is_in_the_message_with_its_traceback(spark):
-    def fails_on_one(scope, records):
-        def check(batch):
-            if scope_index == 1:
-                raise ValueError("the very cause")
-            return batch
-
-        scope_index = scope.index
-        return records.exchange("id").map_batches(check)
-
-    started = time.monotonic()
-    message = failure_of(run(fails_on_one, {"records": spark.range(1000)}, "id long", 3))
-    assert time.monotonic() - started < 60
-    assert "worker 1 failed: operator 'MapBatches' failed at time 0" in message
-    assert 'raise ValueError("the very cause")' in message
-
-
-@pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("action", ["collect", "show", "count", "toArrow", "take"])
-def test_an_error_begins_with_its_cause(spark, action, fused):
-    """Whichever action it is; `take` breaks off what is fused, which Spark refuses."""
-    if fused and action in ("take", "show"):
-        pytest.skip("Spark refuses it before anything runs")
-
-    def fails(scope, records):
-        def check(batch):
-            raise ValueError("the very cause")
-
-        return records.map_batches(check, name="Check")
-
-    inputs = {"records": spark.range(0, 1000, 1, 2)}
-    frame = pointstamp.spark.run(fails, inputs, "id long", workers=2, fused=fused)
-    arguments = [5] if action == "take" else []
-    with pytest.raises(WorkerError) as caught:
-        getattr(frame, action)(*arguments)
-    first = str(caught.value).splitlines()[0]
-    assert re.fullmatch(
-        r"worker [01] failed: operator 'Check' failed at time 0: ValueError\('the very cause'\)",
-        first,
-    )
-    assert isinstance(caught.value.__cause__, ValueError)
-    assert caught.value.operator == "Check"
-
-
-@pytest.mark.parametrize("fused", [False, True])
-def test_what_spark_fails_of_in_an_input_that_workers_read_is_its_cause(spark, fused):
-    numbers = spark.range(0, 10, 1, 2).selectExpr("cast(10 / (id - 3) as long) as id")
-    result = pointstamp.spark.run(by_id, numbers, "id long", 2, fused=fused)
-    with pytest.raises(WorkerError, match=r"^the Spark job failed: \[DIVIDE_BY_ZERO\]") as it:
-        result.collect()
-    assert "barrier task" in str(it.value.__cause__)  # Spark's own error, as a whole
-
-
-def test_what_a_function_of_an_input_raises_is_its_cause(spark):
-    from pyspark.sql.functions import udf
-
-    @udf("long")
-    def unlucky(id):
-        raise ValueError("no luck")
-
-    numbers = spark.range(0, 10, 1, 2).select(unlucky("id").alias("id"))
-    result = pointstamp.spark.run(by_id, numbers, "id long", 2, fused=True)
-    with pytest.raises(WorkerError, match=r"^the Spark job failed: ValueError: no luck"):
-        result.collect()
-
-
-def test_what_spark_refuses_after_a_failure_is_not_that_failure(spark):
-    def fails(scope, records):
-        def check(batch):
-            raise ValueError("the very cause")
-
-        return records.map_batches(check)
-
-    inputs = {"records": spark.range(0, 100, 1, 2)}
-    frame = pointstamp.spark.run(fails, inputs, "id long", fused=True)
-    failure_of(frame)
-    with pytest.raises(Exception, match="Barrier execution mode does not allow"):
-        frame.take(5)
-
-
 def test_jobs_and_plans_say_what_runs(spark, capsys):
     frame = run(by_id, {"records": spark.range(0, 100, 1, 3)}, "id long")
     context = spark.sparkContext
@@ -439,108 +297,6 @@ def test_what_a_run_counted_is_logged(spark, caplog):
     assert int(found[2].replace(",", "")) > 1
 
 
-def test_a_job_that_is_cancelled_is_said_to_be(spark, tmp_path):
-    """And what computes in its workers ends."""
-    began = tmp_path / "began"
-
-    def build(scope, records):
-        def compute(batch):
-            while True:
-                began.touch()
-                time.sleep(0.01)
-
-        return records.map_batches(compute)
-
-    frame = run(build, {"records": spark.range(0, 100, 1, 4)}, "id long")
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(frame.toArrow)
-        while not began.exists():
-            assert not running.done()
-            time.sleep(0.01)
-        spark.sparkContext.cancelAllJobs()
-        with pytest.raises(JobCancelledError, match=r"Spark job was cancelled: Job .* all jobs"):
-            running.result()
-    until = time.monotonic() + 60
-    servers = [each.server for each in driver_control._controls.values()]
-    while any(server.workers() for server in servers) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not any(server.workers() for server in servers)
-    assert run(same, {"records": spark.range(3)}, "id long").count() == 3
-
-
-def test_a_task_that_dies_fails_the_job(spark):
-    def dies_on_one(scope, records):
-        import os
-        import signal
-
-        index = scope.index
-
-        def die(batch):
-            if index == 1:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return batch
-
-        return records.exchange("id").map_batches(die)
-
-    with pytest.raises(Exception, match=r"crashed|lost worker 1|worker 1 went away"):
-        run(dies_on_one, {"records": spark.range(1000)}, "id long", 3).collect()
-
-
-def test_a_failed_job_leaves_the_session_usable(spark):
-    failure_of(run(same, {"records": spark.range(1000)}, "id tinyint"))
-    assert run(same, {"records": spark.range(3)}, "id long").count() == 3
-
-
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_a_fused_run_has_the_tasks_that_read_as_its_workers(spark, workers):
-    records = spark.range(0, 10_000, 1, workers)
-    result = pointstamp.spark.run(by_id, {"records": records}, "id long", fused=True)
-    assert sorted(result.toArrow()["id"].to_pylist()) == list(range(10_000))
-    counts = pointstamp.spark.run(count_all, {"records": records}, COUNTS, workers, fused=True)
-    assert sorted((row.worker, row.peers) for row in counts.collect()) == [
-        (worker, workers) for worker in range(workers)
-    ]
-
-
-def test_a_fused_run_goes_on_behind_a_shuffle_and_into_one(spark):
-    records = spark.range(0, 100, 1, 5).repartition(2, "id")
-    result = pointstamp.spark.run(by_id, {"records": records}, "id long", fused=True)
-    assert result.groupBy("id").count().count() == 100
-    assert result.limit(7).count() == 7  # each task takes some, and then all of them do
-
-
-@pytest.mark.parametrize("part", ["a union", "some of the result"])
-def test_a_fused_run_that_cannot_be_a_barrier_stage_is_refused_by_spark(spark, part):
-    records = spark.range(0, 100, 1, 2)
-    if part == "a union":
-        records = records.union(records)
-    result = pointstamp.spark.run(by_id, {"records": records}, "id long", fused=True)
-    with pytest.raises(Exception, match="Barrier execution mode does not allow"):
-        result.collect() if part == "a union" else result.take(5)
-
-
-def test_what_cannot_be_fused_is_said_before_anything_starts(spark):
-    records = spark.range(0, 100, 1, 2)
-    with pytest.raises(UsageError, match=r"a fused run reads one DataFrame, .* and not 2"):
-        pointstamp.spark.run(same, {"a": records, "b": records}, "id long", fused=True)
-    with pytest.raises(UsageError, match=r"'records' has 2 partitions, .* 3 were asked for"):
-        pointstamp.spark.run(same, {"records": records}, "id long", 3, fused=True)
-    with pytest.raises(SparkSetupError, match="5 workers need 5 slots"):
-        pointstamp.spark.run(same, {"records": spark.range(0, 9, 1, 5)}, "id long", fused=True)
-
-
-def test_what_a_fused_operator_raises_is_in_the_message(spark):
-    def fails(scope, records):
-        def check(batch):
-            raise ValueError("never mind")
-
-        return records.map_batches(check)
-
-    records = spark.range(0, 100, 1, 2)
-    result = pointstamp.spark.run(fails, {"records": records}, "id long", fused=True)
-    assert "ValueError: never mind" in failure_of(result)
-
-
 def test_too_few_slots_are_said_before_anything_starts(spark):
     with pytest.raises(SparkSetupError, match=r"5 workers need 5 slots .* local\[4\] has 4"):
         run(same, {"records": spark.range(3)}, "id long", 5)
@@ -596,6 +352,11 @@ def test_a_missing_column_of_an_input_is_said_before_any_job(spark, build):
         run(build, {"records": spark.range(3)}, "id long")
 
 
+def test_a_filter_in_text_is_said_to_be_an_expression(spark):
+    with pytest.raises(ColumnError, match=r"reads id > 1 .* such as pc.field\('x'\) > 2"):
+        run(lambda scope, records: records.filter("id > 1"), {"records": spark.range(3)}, "id long")
+
+
 def test_other_columns_than_those_of_the_result_are_said_before_any_job(spark):
     with pytest.raises(SchemaError, match=r"the results have columns id, .* has other"):
         run(by_id, {"records": spark.range(3)}, "other long")
@@ -608,6 +369,24 @@ def test_a_schema_is_that_of_the_input_or_has_to_be_given(spark):
     assert result.collect() == frame.collect()
     with pytest.raises(BuildError, match=r"which columns count_all makes .* give schema="):
         pointstamp.spark.run(count_all, frame, workers=2)
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ("id long, a array", r"array needs the type of its elements, as in array<long>"),
+        ("a array()", "array needs the type of its elements"),
+        ("a array<>", "array needs the type of its elements"),
+        ("a struct<b: map, c: int>", "map needs the types of its keys and values"),
+        ("id wrong", r"\[UNSUPPORTED_DATATYPE\]"),
+        ("id long,, a long", r"\[PARSE_SYNTAX_ERROR\]"),
+    ],
+)
+def test_a_schema_that_spark_cannot_read_is_refused_in_a_line(spark, schema, why):
+    with pytest.raises(
+        SchemaError, match=rf"^Spark cannot read the schema '{re.escape(schema)}': {why}"
+    ):
+        run(same, {"records": spark.range(3)}, schema)
 
 
 def test_inputs_are_given_as_one_or_in_order(spark):

@@ -39,6 +39,7 @@ from pointstamp.graph.tables.numbered_graph import NumberedGraph
 from pointstamp.graph.tables.path_search import LengthTask, PathEnds
 from pointstamp.graph.tables.search_task import CountTask, FindTask, SearchTask, searched
 from pointstamp.graph.tables.searches import GraphSearches, all_columns
+from pointstamp.graph.tables.sql_text import Tree, parse_sql
 from pointstamp.graph.tables.vertex_ids import (
     VertexIds,
     array_of_ids,
@@ -55,7 +56,7 @@ Ints = npt.NDArray[np.int64]
 ID = "id"
 
 
-class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
+class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table", str]):
     """A graph of two tables: vertices with a column `id`, edges with `src` and `dst`.
 
     Ids are of any type that Arrow has, text foremost. They are numbered once, inside, when they
@@ -408,6 +409,9 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         return as_values(column.kind, values, landmarks)
 
     # Searches.
+
+    def _condition(self, given: str) -> Tree:
+        return parse_sql(given)
 
     @cached_property
     def _numbered(self) -> NumberedGraph:

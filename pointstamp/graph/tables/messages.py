@@ -24,7 +24,14 @@ from pointstamp.graph.tables.argument_checks import check_names, whole_number
 from pointstamp.graph.tables.exact_sums import check_sums
 from pointstamp.graph.tables.frame_columns import struct_of, taken, with_column
 from pointstamp.graph.tables.numbered_graph import PIECE
-from pointstamp.graph.tables.sql_text import Computed, Constant, Named, Tree, parse_sql
+from pointstamp.graph.tables.sql_text import (
+    Computed,
+    Constant,
+    Named,
+    Tree,
+    in_zone,
+    parse_sql,
+)
 from pointstamp.graph.tables.sql_values import column_of, field_of, values_of
 
 Ints = npt.NDArray[np.int64]
@@ -366,6 +373,23 @@ class PregelProgram:
             parse_aggregate(aggregate),
             whole_number(max_iter, "max_iter of pregel"),
             early_stopping,
+        )
+
+    def in_zone(self, zone: str) -> PregelProgram:
+        """The same program, whose expressions have times as they are in a zone of Spark's."""
+
+        def zoned(of: Formula) -> Formula:
+            return of if isinstance(of, Function) else in_zone(of, zone)
+
+        to_source, to_target = (
+            None if of is None else zoned(of) for of in (self.to_source, self.to_target)
+        )
+        return replace(
+            self,
+            columns={name: (zoned(a), zoned(b)) for name, (a, b) in self.columns.items()},
+            to_source=to_source,
+            to_target=to_target,
+            aggregate=replace(self.aggregate, operand=in_zone(self.aggregate.operand, zone)),
         )
 
     def schema_of(self, vertices: Any, edges: Any) -> Any:

@@ -8,7 +8,7 @@ L - i from where they end, so those are all that a search for chains of L edges 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,8 @@ class PathSearch(ElementSearch):
 
 def path_search(ends: PathEnds, length: int) -> PathSearch:
     """The search for paths of a length: `from`, `e0`, `v1`, `e1`, ..., `to`."""
+    if not length:  # no edge is looked at, nor are the columns there that a condition names
+        ends = replace(ends, edge=None)
     last = "to" if length else "from"
     vertices = ("from", *(f"v{i}" for i in range(1, length)), *(["to"] if length else []))
     terms = tuple(EdgeTerm(i, i + 1, f"e{i}") for i in range(length))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Generic
+from typing import Generic, TypeVar
 
 from pointstamp.errors import ColumnError, PatternError
 from pointstamp.graph.tables.algorithms import Frame
@@ -13,11 +13,18 @@ from pointstamp.graph.tables.element_pattern import ElementPattern, parse_elemen
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.path_search import PathEnds, path_search
 from pointstamp.graph.tables.search_task import SearchTask
-from pointstamp.graph.tables.sql_text import Tree, conjuncts, names_in, parse_sql
+from pointstamp.graph.tables.sql_text import Tree, conjuncts, names_in
+
+Condition = TypeVar("Condition")
+"""As what conditions are given."""
 
 
-class GraphSearches(ABC, Generic[Frame]):
+class GraphSearches(ABC, Generic[Frame, Condition]):
     """Searches for patterns, whose results have whole vertices and edges."""
+
+    @abstractmethod
+    def _condition(self, given: Condition) -> Tree:
+        """A condition, as it is given, as a tree."""
 
     @property
     @abstractmethod
@@ -35,7 +42,7 @@ class GraphSearches(ABC, Generic[Frame]):
     def find(
         self,
         pattern: str,
-        where: str | None = None,
+        where: Condition | None = None,
         *,
         distinct: bool = False,
         limit: int | None = None,
@@ -47,7 +54,7 @@ class GraphSearches(ABC, Generic[Frame]):
         pattern : str
             Edges between vertices, as `"(a)-[e]->(b); !(b)-[]->(a)"`; the whole grammar is in
             `pointstamp.graph.tables.element_pattern`.
-        where : str, optional
+        where : str, or a Column on Spark, optional
             A condition on attributes, in SQL's words: `"e.amount > 5 and a.kind = 'bank'"`. Its
             parts that `and` puts together are tested by themselves, inside the search, as soon as
             what they name is bound; one that names one element makes the edges fewer before.
@@ -84,7 +91,7 @@ class GraphSearches(ABC, Generic[Frame]):
             limit = min(whole_number(limit, "a limit"), 2**63 - 1)
         return self._found([replace(search, limit=limit) for search in searches], limit)
 
-    def count(self, pattern: str, where: str | None = None, *, distinct: bool = False) -> int:
+    def count(self, pattern: str, where: Condition | None = None, *, distinct: bool = False) -> int:
         """The number of matches that `find` would return; the last step is not materialized."""
         return self._counted(self._searches(pattern, where, distinct))
 
@@ -100,18 +107,18 @@ class GraphSearches(ABC, Generic[Frame]):
 
     def bfs(
         self,
-        from_expr: str,
-        to_expr: str,
-        edge_filter: str | None = None,
+        from_expr: Condition,
+        to_expr: Condition,
+        edge_filter: Condition | None = None,
         max_path_length: int = 10,
     ) -> Frame:
         """The shortest paths from vertices that satisfy one condition to those satisfying another.
 
         Parameters
         ----------
-        from_expr, to_expr : str
+        from_expr, to_expr : str, or a Column on Spark
             Conditions on the columns of the vertices: where paths begin, and where they end.
-        edge_filter : str, optional
+        edge_filter : the same, optional
             One on those of the edges: by which paths may lead.
         max_path_length : int
             So many edges they have at most.
@@ -124,8 +131,8 @@ class GraphSearches(ABC, Generic[Frame]):
             `from` and `to`. How long paths are is found by this call, on Spark by a job.
         """
         max_path_length = whole_number(max_path_length, "max_path_length of bfs")
-        begin, end = parse_sql(from_expr), parse_sql(to_expr)
-        edge = None if edge_filter is None else parse_sql(edge_filter)
+        begin, end = self._condition(from_expr), self._condition(to_expr)
+        edge = None if edge_filter is None else self._condition(edge_filter)
         for tree, kind in ((begin, "vertex"), (end, "vertex"), (edge, "edge")):
             check_columns(tree, kind, self._attributes)
         ends = PathEnds(begin, end, edge, max_path_length)
@@ -186,9 +193,11 @@ class GraphSearches(ABC, Generic[Frame]):
         )
         return self._lists(task, WALK)
 
-    def _searches(self, pattern: str, where: str | None, distinct: bool) -> list[ElementSearch]:
+    def _searches(
+        self, pattern: str, where: Condition | None, distinct: bool
+    ) -> list[ElementSearch]:
         patterns = parse_elements(pattern)
-        conditions = () if where is None else tuple(conjuncts(parse_sql(where)))
+        conditions = () if where is None else tuple(conjuncts(self._condition(where)))
         kinds = all_columns(patterns)
         for condition in conditions:
             check_names(condition, kinds, self._attributes)

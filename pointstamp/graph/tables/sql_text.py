@@ -87,6 +87,18 @@ class Computed:
 
 Tree = Constant | Named | Computed
 
+IN_ZONE = "in zone"
+"""The function that evaluates an expression in a time zone; no text can call it."""
+
+
+def in_zone(tree: Tree, zone: str) -> Tree:
+    """An expression whose times are those that clocks in a zone show, as in a session of Spark.
+
+    >>> in_zone(Named(("at",)), "Asia/Tokyo").operands[1].value
+    'Asia/Tokyo'
+    """
+    return Computed(IN_ZONE, (tree, Constant(zone)))
+
 
 def parse_sql(text: str) -> Tree:
     """The tree of a condition or an expression.
@@ -206,6 +218,8 @@ class _SqlParser:
         negated = self._take("not")
         if self._take("in"):
             self._expect("(")
+            if self._is(")"):
+                self.fail("a value was expected here, one of those that it may be")
             return _negated(Computed("in", (left, *self._listed(self._sum))), negated)
         if self._take("between"):
             low = self._sum()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.errors import ColumnError, SchemaError, UsageError
-from pointstamp.graph.tables.sql_text import SIGNS, Computed, Constant, Named, Tree
+from pointstamp.graph.tables.sql_casts import cast_to, sql_name, texts_as_times, why_not
+from pointstamp.graph.tables.sql_text import IN_ZONE, SIGNS, Computed, Constant, Named, Tree
+from pointstamp.graph.tables.sql_times import (
+    PARTS,
+    as_moments,
+    as_text,
+    date_trunc,
+    moments_at,
+    part_of,
+)
 from pointstamp.graph.tables.vertex_ids import is_zoned
 
 Lookup = Callable[[Named], Any]
@@ -51,9 +59,6 @@ _PLAIN: dict[str, str] = {
     "sqrt": "sqrt",
     "ln": "ln",
     "exp": "exp",
-    "year": "year",
-    "month": "month",
-    "day": "day",
 }
 _ALIASES = {
     "isnull": "is_null",
@@ -65,6 +70,7 @@ _ALIASES = {
     "ucase": "upper",
     "lcase": "lower",
     "substr": "substring",
+    "dayofmonth": "day",
 }
 """Other names that functions have in Spark's SQL."""
 _BOOLEAN = frozenset(["and", "or", "not"])
@@ -73,25 +79,8 @@ _COMPARING = frozenset(
 )
 _KEEPING = frozenset(["coalesce", "greatest", "least", "remainder", "mod"])
 """What gives one of its operands, or less than one."""
-
-_TYPES = {
-    "tinyint": pa.int8(),
-    "byte": pa.int8(),
-    "smallint": pa.int16(),
-    "short": pa.int16(),
-    "int": pa.int32(),
-    "integer": pa.int32(),
-    "bigint": pa.int64(),
-    "long": pa.int64(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "string": pa.string(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us"),
-    "binary": pa.binary(),
-}
-_DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
+_CHOOSING = frozenset(["coalesce", "greatest", "least", "case", "if"])
+"""What gives one of its operands, whose types are one."""
 
 
 def column_of(table: Any, what: str) -> Lookup:
@@ -142,7 +131,7 @@ def values_of(tree: Tree, lookup: Lookup, n: int) -> Any:
     >>> values_of(tree, column_of(table, "people"), 3).to_pylist()
     [True, True, False]
     """
-    value = _value_of(tree, lookup)
+    value = _value_of(tree, lookup, None)
     if isinstance(value, pa.Scalar):
         scalar: Any = value
         return pa.repeat(scalar, n)
@@ -160,15 +149,23 @@ def holds(tree: Tree, lookup: Lookup, n: int) -> npt.NDArray[np.bool_]:
     return flags
 
 
-def _value_of(tree: Tree, lookup: Lookup) -> Any:
+def _value_of(tree: Tree, lookup: Lookup, zone: str | None) -> Any:
     if isinstance(tree, Constant):
-        return _constant(tree)
+        return _constant(tree, zone)
     if isinstance(tree, Named):
         return _plain(lookup(tree))
-    operands = [_value_of(operand, lookup) for operand in tree.operands]
+    if tree.function == IN_ZONE:
+        inner, of = tree.operands
+        return _value_of(inner, lookup, of.value if isinstance(of, Constant) else zone)
+    operands = [_value_of(operand, lookup, zone) for operand in tree.operands]
     try:
-        return _computed(tree.function, operands)
+        return _computed(tree.function, operands, zone)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        if tree.function == "cast":
+            given, name = operands[0].type, operands[1].as_py()
+            raise SchemaError(
+                f"'cast' of {sql_name(given)} as {name} cannot be computed: {why_not(error, name)}"
+            ) from error
         kinds = [operand.type for operand in operands]
         what = SIGNS.get(tree.function, tree.function)
         raise SchemaError(
@@ -191,14 +188,15 @@ def _advice(kinds: list[Any], error: Exception) -> str:
     return f": {str(error).splitlines()[0]}"
 
 
-def _constant(constant: Constant) -> Any:
+def _constant(constant: Constant, zone: str | None) -> Any:
     try:
         if constant.kind == "date":
             return pa.scalar(datetime.date.fromisoformat(constant.value))
         if constant.kind == "timestamp":
             moment = datetime.datetime.fromisoformat(constant.value)
-            zone = "UTC" if moment.tzinfo else None
-            return pa.scalar(moment, pa.timestamp("us", zone))
+            if moment.tzinfo is None and zone is not None:
+                return moments_at(pa.scalar(moment, pa.timestamp("us")), zone)
+            return pa.scalar(moment, pa.timestamp("us", "UTC" if moment.tzinfo else None))
         is_wide = isinstance(constant.value, int) and abs(constant.value) >= 2**63
         return pa.scalar(decimal.Decimal(constant.value) if is_wide else constant.value)
     except (pa.ArrowException, ValueError, OverflowError) as error:
@@ -213,24 +211,55 @@ def _plain(column: Any) -> Any:
     return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
 
 
-def _computed(function: str, operands: list[Any]) -> Any:
-    function = _ALIASES.get(function, function)
+def _computed(written: str, operands: list[Any], zone: str | None) -> Any:
+    function = _ALIASES.get(written, written)
+    if function not in _ARGUMENTS:
+        unwritten = {"case", "in", "is_null", "like", "negate", *SIGNS, *_BOOLEAN}  # by other signs
+        known = sorted({*_ARGUMENTS, *_ALIASES} - unwritten)
+        raise UsageError(f"there is no function {written!r}; there are {', '.join(known)}")
+    _check_arguments(written, len(operands))
+    if zone is not None:
+        operands = _in_zone(function, operands, zone)
     if function in _PLAIN or function in ("in", "same", "remainder", "mod", "greatest", "least"):
         operands = _leveled(function, _typed(operands))
         if function != "is_null" and all(pa.types.is_null(one.type) for one in operands):
             if function not in ("same", *_BOOLEAN):
                 return max(operands, key=lambda one: not isinstance(one, pa.Scalar))
             operands = [_as_boolean(one) for one in operands]
+    if function in _OF_TIMES:
+        return _OF_TIMES[function](*operands, zone)
     own = _OWN.get(function)
     if own is not None:
         return own(*operands)
-    if function not in _PLAIN:
-        written = {"case", "in", "is_null", "like", "negate", *SIGNS, *_BOOLEAN}  # by other signs
-        known = sorted({*_PLAIN, *_OWN, *_ALIASES} - written)
-        raise UsageError(f"there is no function {function!r}; there are {', '.join(known)}")
     if function in _BOOLEAN:
         operands = [_as_boolean(operand) for operand in operands]
     return pc.call_function(_PLAIN[function], operands)
+
+
+def _check_arguments(written: str, n: int) -> None:
+    """Refuse a call with fewer or more arguments than a function takes."""
+    least, most = _ARGUMENTS.get(written) or _ARGUMENTS[_ALIASES[written]]
+    if least <= n and (most is None or n <= most):
+        return
+    if most is None:
+        takes = f"at least {least}"
+    else:
+        takes = str(least) if least == most else f"{least} or {most}"
+    plural = "" if takes.endswith("1") else "s"
+    given = f"{n or 'none'} {'is' if n == 1 else 'are'}"
+    what = SIGNS.get(written, written)
+    raise UsageError(f"{what!r} takes {takes} argument{plural}, and {given} given")
+
+
+def _in_zone(function: str, operands: list[Any], zone: str) -> list[Any]:
+    """Operands as Spark casts them: times beside moments, text beside times, moments in text."""
+    if function in _COMPARING:
+        operands = texts_as_times(operands, zone)
+    if function in _COMPARING or function in _CHOOSING:
+        return as_moments(operands, zone)
+    if function == "concat":
+        return [as_text(one, zone) for one in operands]
+    return operands
 
 
 def _typed(operands: list[Any]) -> list[Any]:
@@ -379,23 +408,8 @@ def _extreme(function: str) -> Callable[..., Any]:
 
 
 def _concat(*parts: Any) -> Any:
-    texts = [pc.cast(part, pa.string()) for part in parts]
+    texts = [as_text(part, None) for part in parts]
     return pc.binary_join_element_wise(*texts, "")
-
-
-def _cast(value: Any, kind: Any) -> Any:
-    name = kind.as_py()
-    if name == "decimal":
-        name = "decimal(10,0)"  # as in Spark
-    if (figures := _DECIMAL.fullmatch(name)) is not None:
-        digits, places = map(int, figures.groups())
-        if pa.types.is_integer(value.type):  # of which Arrow wants room for all that there are
-            value = pc.cast(value, pa.decimal128(38, places))
-        return pc.cast(value, pa.decimal128(digits, places))
-    if name not in _TYPES:
-        known = ", ".join([*_TYPES, "decimal(digits,places)"])
-        raise UsageError(f"there is no type {name!r}; there are {known}")
-    return pc.cast(value, _TYPES[name])
 
 
 def _case(*operands: Any) -> Any:
@@ -426,10 +440,43 @@ _OWN: dict[str, Callable[..., Any]] = {
     "greatest": _extreme("max_element_wise"),
     "least": _extreme("min_element_wise"),
     "concat": _concat,
-    "cast": _cast,
     "case": _case,
     "if": _if,
 }
+
+
+def _cast(value: Any, name: Any, zone: str | None) -> Any:
+    return cast_to(value, name.as_py(), zone)
+
+
+def _part(function: str) -> Callable[..., Any]:
+    return lambda value, zone: part_of(function, value, zone)
+
+
+_OF_TIMES: dict[str, Callable[..., Any]] = {
+    "cast": _cast,
+    "date_trunc": date_trunc,
+    "to_date": lambda value, zone: cast_to(value, "date", zone),
+    "to_timestamp": lambda value, zone: cast_to(value, "timestamp", zone),
+    **{name: _part(name) for name in PARTS},
+}
+"""Functions that get a zone, too."""
+
+_TWO = "add subtract multiply divide remainder mod pow like startswith endswith contains and or"
+
+_ARGUMENTS: dict[str, tuple[int, int | None]] = {
+    **dict.fromkeys([*_PLAIN, *_OWN, *_OF_TIMES], (1, 1)),
+    **dict.fromkeys([*_TWO.split(), *_COMPARING, "cast", "date_trunc", "nvl", "ifnull"], (2, 2)),
+    "coalesce": (1, None),
+    "concat": (1, None),
+    "in": (2, None),
+    "greatest": (2, None),
+    "least": (2, None),
+    "substring": (2, 3),
+    "if": (3, 3),
+    "case": (3, None),
+}
+"""How many arguments each function takes, at least and at most, by its name here or in a text."""
 
 
 def is_computed_by(tree: Tree, functions: frozenset[str]) -> bool:

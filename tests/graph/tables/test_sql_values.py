@@ -56,6 +56,18 @@ def values(text):
         ("cast(n as decimal(10, 2))", [Decimal("1.00"), None, Decimal("-3.00")]),
         ("cast('7' as decimal(3,1))", [Decimal("7.0")] * 3),
         ("cast(n as decimal)", [Decimal(1), None, Decimal(-3)]),
+        ("cast(1.255 as decimal(10,2))", [Decimal("1.26")] * 3),
+        ("cast(x as decimal(5, 1))", [Decimal("1.5"), None, None]),
+        ("cast(' -2.5 ' as decimal(3))", [Decimal(-3)] * 3),
+        ("cast(1.99 as int)", [1] * 3),
+        ("cast(' 7 ' as int)", [7] * 3),
+        ("year(at)", [2020, None, 2021]),
+        ("hour(at) + quarter(day)", [1, None, 1]),
+        ("dayofweek(day) * 10 + weekday(day)", [42] * 3),
+        ("to_date(at)", [date(2020, 1, 1), None, date(2021, 1, 1)]),
+        ("date_trunc('month', timestamp '2020-02-03 04:05:06')", [datetime(2020, 2, 1)] * 3),
+        ("cast(at as bigint)", [1577836800, None, 1609459200]),
+        ("cast(timestamp '2020-02-03 04:05:06.70' as string)", ["2020-02-03 04:05:06.7"] * 3),
     ],
 )
 def test_functions_are_those_of_spark(text, expected):
@@ -73,8 +85,37 @@ def test_functions_are_those_of_spark(text, expected):
         ("substring(text, n)", SchemaError, "position and length are numbers"),
         ("cast(n as numeral)", UsageError, r"no type 'numeral'; .* decimal\(digits,places\)"),
         ("pi(n)", UsageError, "no function 'pi'; there are abs, cast, ceil"),
+        ("isnan(n, n)", UsageError, "^'isnan' takes 1 argument, and 2 are given$"),
+        ("greatest()", UsageError, "^'greatest' takes at least 2 arguments, and none are given$"),
+        ("least(n)", UsageError, "^'least' takes at least 2 arguments, and 1 is given$"),
+        ("substr(text)", UsageError, "^'substr' takes 2 or 3 arguments, and 1 is given$"),
+        ("nvl(n, 1, 2)", UsageError, "^'nvl' takes 2 arguments, and 3 are given$"),
+        ("coalesce()", UsageError, "^'coalesce' takes at least 1 argument, and none are given$"),
+        ("if(ok, n)", UsageError, "^'if' takes 3 arguments, and 2 are given$"),
+        ("year()", UsageError, "^'year' takes 1 argument, and none are given$"),
+        ("n in ()", UsageError, "^a value was expected here, one of those that it may be"),
+        ("date_trunc('eon', at)", UsageError, "^'date_trunc' takes a unit, 'year', .* 'eon'$"),
+        ("date_trunc(text, at)", UsageError, "^'date_trunc' takes a unit, .* found a column$"),
+        ("cast(text as int)", SchemaError, "^'cast' of string as int .*: '(x|abcdé)' is no int$"),
+        ("cast(n as decimal(40, 2))", UsageError, "a decimal has 1 to 38 digits"),
+        ("cast(x * 1e9 as decimal(5,2))", SchemaError, "1500000000.* more than 3 digits before"),
     ],
 )
 def test_what_cannot_be_computed_is_said_in_the_words_of_the_text(text, error, says):
     with pytest.raises(error, match=says):
         values(text)
+
+
+def test_dates_and_hours_of_a_table_are_in_the_zone_of_the_column():
+    night = datetime(2020, 1, 1, 23, 30, tzinfo=UTC)
+    table = pa.table({"at": pa.array([night], pa.timestamp("us", "Europe/Berlin"))})
+    for text, expected in (
+        ("cast(at as date)", date(2020, 1, 2)),
+        ("hour(at)", 0),
+        ("day(at)", 2),
+        ("date_trunc('day', at)", datetime(2020, 1, 1, 23, tzinfo=UTC)),
+        ("cast(at as timestamp)", night.replace(tzinfo=None)),
+    ):
+        assert values_of(parse_sql(text), column_of(table, "an example"), 1).to_pylist() == [
+            expected
+        ]
