@@ -14,10 +14,11 @@ cdef class ProgressExchange:
     cdef object _flush
     cdef object _communicator
     cdef Py_ssize_t _n_urgent
+    cdef Py_ssize_t _interval
     cdef readonly bint is_urgent
 
     @cython.locals(is_urgent=bint)
-    cpdef note_length(self, double seconds)
+    cpdef Py_ssize_t pace(self, double seconds) except -1
     @cython.locals(outbox=list)
     cpdef send(self)
     @cython.locals(subgraph=Subgraph)

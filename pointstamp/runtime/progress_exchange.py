@@ -25,6 +25,9 @@ N_URGENT = 100
 """After a step that was long so many more count as long: those in between may be short."""
 
 
+_MOST_INTERVAL = 4
+
+
 class ProgressExchange:
     """The scopes of one worker by number, and the channel on which their changes travel."""
 
@@ -40,6 +43,7 @@ class ProgressExchange:
         self._communicator = communicator
         self._n_urgent = N_URGENT
         """So many steps more count as long: the first do, as the very first may be."""
+        self._interval = 1
         self.is_urgent = N_URGENT > 0
         """Whether what peers need is sent before operators run."""
         if communicator.peers > 1:
@@ -66,8 +70,11 @@ class ProgressExchange:
                 self.channel.send(peer, scope, updates)
         outbox.clear()
 
-    def note_length(self, seconds: float) -> None:
-        """Have what is sent leave at once while steps are long, and not with the end of a step."""
+    def pace(self, seconds: float) -> int:
+        """Take in how long a step was: while they are long, what is sent leaves at once.
+
+        Returns after how many steps one is to be measured again.
+        """
         if seconds > LONG_STEP_S:
             self._n_urgent = N_URGENT
         elif self._n_urgent:
@@ -75,6 +82,11 @@ class ProgressExchange:
         is_urgent = self._n_urgent > 0
         if is_urgent != self.is_urgent:
             self.is_urgent = self._communicator.is_urgent = is_urgent
+        if is_urgent:
+            return 1
+        # 1, 2, 4 and again: so that of steps that repeat, whatever their number, each is measured.
+        self._interval = 1 if self._interval == _MOST_INTERVAL else 2 * self._interval
+        return self._interval
 
     def receive(self) -> None:
         """Hand what peers have sent to the scopes."""

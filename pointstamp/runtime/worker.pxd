@@ -35,6 +35,7 @@ cdef class Worker:
     cdef readonly bint is_waiting
     cdef readonly long long n_steps
     cdef long long _look_at
+    cdef long long _measure_at
     cdef object _watchdog
     cdef readonly object _snapshots
     cdef public object texts

@@ -119,6 +119,7 @@ class Worker:
         self._snapshots = WorkerSnapshots(self.environment)
         self.n_steps, self.is_waiting, self._look_at = 0, False, NEVER
         """Whether the program waits in `step_while` or `run`, and does nothing else meanwhile."""
+        self._measure_at = NEVER if communicator.peers == 1 else 0
         self._watchdog: Watchdog | None = None
         if watchdog_s is not None:
             self._watchdog = Watchdog(self, watchdog_s)
@@ -308,12 +309,12 @@ class Worker:
         self.n_steps += 1
         try:
             self._take_in()
-            if self._flush is None:
+            if self.n_steps < self._measure_at:
                 self._visit_dataflows()
             else:
                 began = self.timers.clock()
                 self._visit_dataflows()
-                self._progress.note_length(self.timers.clock() - began)
+                self._measure_at = self.n_steps + self._progress.pace(self.timers.clock() - began)
             self._progress.send()
             if self._discountable and not self._active.n:
                 self._discount()
