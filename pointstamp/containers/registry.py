@@ -191,7 +191,9 @@ def _find(batch: Any) -> Kind[Any]:
     for base in bases:
         if base in _kinds:
             return _kinds.setdefault(type(batch), _kinds[base])
-    known = [form.__name__ for form, kind in _kinds.items() if not kind.is_internal]
+    # Record batches are known before there was one, which is when their kind is registered.
+    own = [form.__name__ for form, kind in _kinds.items() if not kind.is_internal]
+    known = dict.fromkeys(["list", "RecordBatch", *own])
     raise ContainerError(
         f"a batch of type {type(batch).__module__}.{type(batch).__name__} is none of the "
         f"containers known here ({', '.join(known)}); {_advice(batch)}"

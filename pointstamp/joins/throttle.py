@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import le
 from typing import Any
 
 from pointstamp.dataflow.handles import Frontier
@@ -62,7 +63,7 @@ class ThrottleTime(Timestamp):
 
     def less_equal(self, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
         """In every counter."""
-        return all(x <= y for x, y in zip(a, b, strict=True))
+        return all(map(le, a, b))
 
     def check(self, time: Any) -> tuple[int, ...]:
         """A tuple of `n` integers that are not negative."""
