@@ -5,7 +5,8 @@ large allocations from the system one by one. So a worker that frees the columns
 it begins the next has the same pages taken away, mapped again and cleared for each epoch, which
 takes longer than to split the columns for the workers: without, batches of a million integers are
 exchanged a sixth quicker, and 76 batches of 65,536 edges that are kept meanwhile in less than half
-of the time. What is kept is bounded. Other C libraries go about it in their own way.
+of the time. What is kept of the top of the heap is bounded; what lies below something that is still
+in use stays in any case. Other C libraries go about it in their own way.
 """
 
 from __future__ import annotations

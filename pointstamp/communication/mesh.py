@@ -221,7 +221,7 @@ class MeshCommunicator:
         if link.is_blocked != was_blocked:
             self._watch(link)
         self._to_flush.add(link)
-        if self.is_urgent:
+        if self.is_urgent and not link.is_blocked:  # which is written when there is room
             self._write(link)
 
     @property

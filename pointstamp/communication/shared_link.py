@@ -245,7 +245,10 @@ class SharedLink:
         self.is_blocked = False
         while self._unsent:
             message = self._unsent[0]
-            if self._put(message):
+            is_put = self._put(message)
+            if self.is_broken:  # as seen when it was woken: nothing is left to be sent
+                return
+            if is_put:
                 self._unsent.popleft()
                 self.n_unsent -= message.n_bytes + 1
             else:

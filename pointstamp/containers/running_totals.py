@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pointstamp.containers.convert import numbers
 from pointstamp.containers.registry import kind_of
-from pointstamp.errors import DataError, SchemaError
+from pointstamp.errors import DataError, KeyHashError, SchemaError
 from pointstamp.kernels.group_tables import number_keys
 from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.key_tables import FEW, reserved, with_room
@@ -134,6 +134,8 @@ class _NumberedKeys:
         """By number; of keys that are no integers of 64 bits a number that stands for one."""
         self._others: dict[Any, int] = {}
         """Numbers of those."""
+        self._by_number: dict[int, Any] = {}
+        """The same the other way round."""
 
     def of_integers(self, column: npt.NDArray[Any]) -> Numbers:
         """Of a column of signed integers, int32[r]."""
@@ -156,16 +158,23 @@ class _NumberedKeys:
             others = self._others
             for place, key in enumerate(keys):
                 if not _is_integer(key):
-                    if key not in others:
+                    try:
+                        is_new = key not in others
+                    except TypeError as error:
+                        raise KeyHashError(
+                            f"{key!r:.200} is no key: it cannot be hashed"
+                        ) from error
+                    if is_new:
                         others[key] = self.n
+                        self._by_number[self.n] = key
                         self.n += 1
                     groups[place] = others[key]
         return groups
 
     def values(self, groups: list[int]) -> list[Any]:
         """The keys of some numbers."""
-        others = {number: key for key, number in self._others.items()} if self._others else {}
-        return [others.get(number, int(self._integers[number])) for number in groups]
+        integers, others = self._integers, self._by_number
+        return [others[n] if n in others else int(integers[n]) for n in groups]
 
 
 class _RunningTotal:
@@ -253,14 +262,18 @@ class _RunningTotal:
             self._counts = np.array(counts, np.int64)
         totals = [total for _, total in states if total is not None]
         if totals:
-            dtype = np.dtype(np.float64 if isinstance(totals[0], float) else np.int64)
+            is_float = any(isinstance(total, float) for total in totals)
+            dtype = np.dtype(np.float64 if is_float else np.int64)
             self._sums = np.array([total for _, total in states], dtype)
         self._n = n
 
 
 def _valid(column: Any) -> npt.NDArray[np.bool_] | None:
-    """Which values are not null; None if all are."""
-    if type(column) is np.ndarray or not column.null_count:
+    """Which values are not null, nor no time; None if all are."""
+    if type(column) is np.ndarray:
+        is_none = np.isnat(column) if column.dtype.kind in "mM" else np.zeros(1, np.bool_)
+        return ~is_none if is_none.any() else None
+    if not column.null_count:
         return None
     found: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
     return found

@@ -156,7 +156,7 @@ def check_numbers(min_value: Any, max_value: Any, gammas: Mapping[str, Any]) -> 
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 class _RatingModel:

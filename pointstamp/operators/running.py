@@ -89,7 +89,9 @@ class RunningMethods(StreamCore[T]):
         def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
             capability.drop()
             stash: Stash[list[Any]] = Stash(info, early=True)
-            states = info.state("totals")
+            # Named by what it is of, so that one of other aggregates is not gone on from.
+            of = ", ".join(f"{column}_{function}" for column, function in pairs)
+            states = info.state(f"{of} by {key if isinstance(key, str) else ', '.join(key)}")
             is_durable = type(states) is not dict
             totals: RunningTotals | None = None
 

@@ -84,7 +84,7 @@ class ProgressExchange:
             self.is_urgent = self._communicator.is_urgent = is_urgent
         if is_urgent:
             return 1
-        # 1, 2, 4 and again: so that of steps that repeat, whatever their number, each is measured.
+        # 1, 2, 4 and again: so that steps that repeat are measured at several places.
         self._interval = 1 if self._interval == _MOST_INTERVAL else 2 * self._interval
         return self._interval
 

@@ -131,7 +131,7 @@ def _read(column: Any, made_of: str = OF_PROGRAMS) -> tuple[Tree, str]:
             return Computed("case", (*map(tree, operands), last))
         if kind in ("Cast", "CastExpression"):
             value, to, is_plain = reader.cast(node)
-            return Computed("cast", (tree(value), Constant(to))) if is_plain else refuse("try_cast")
+            return Computed("cast" if is_plain else "try_cast", (tree(value), Constant(to)))
         if kind == "UnresolvedExtractValue":
             whole, field = map(tree, reader.extracted(node))
             if isinstance(whole, Named) and isinstance(field, Constant):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.checkpoint import Checkpoint, Durable
 from pointstamp.containers import Arrays
 from pointstamp.containers.running_totals import FUNCTIONS, RunningTotals
 from pointstamp.errors import BuildError, ColumnError, WorkerError
@@ -152,6 +153,36 @@ def test_what_is_kept_of_the_keys_is_enough_to_go_on() -> None:
     again.restore(first.touched())
     whole.extended(batch)
     assert again.extended(batch).equals(whole.extended(batch))
+
+
+def test_no_time_is_no_value() -> None:
+    times = np.array(["NaT", "2026-05-03", "2026-05-01"], "M8[D]")
+    of = [("t", "min"), ("t", "count")]
+    found = RunningTotals("k", of, "an example").extended(Arrays(k=[1, 1, 1], t=times))
+    assert found["t_min"][1:].tolist() == [dt.date(2026, 5, 3), dt.date(2026, 5, 1)]
+    assert found["t_count"].tolist() == [0, 1, 2]
+
+
+def test_aggregates_that_are_others_do_not_go_on(tmp_path: Any) -> None:
+    checkpoint = Checkpoint(tmp_path)
+
+    def main(worker: ps.Worker, function: str) -> None:
+        how = Durable(checkpoint, checkpoint.latest())
+        with worker.dataflow("totals", durable=how) as scope:
+            input, stream = scope.new_input()
+            stream.running_aggregate([("x", function)], "k")
+        epoch = how.epoch + 1
+        input.advance_to(epoch)
+        snapshot = worker.snapshot(epoch)
+        input.send_batch(pa.record_batch({"k": [1], "x": [2]}))
+        input.close()
+        worker.step_while(lambda: not snapshot.done)
+        checkpoint.commit_manifest(epoch, [snapshot.part], {})
+
+    for _ in range(2):
+        ps.execute(main, "max")
+    with pytest.raises(WorkerError, match="keeps a table 'x_sum by k'"):
+        ps.execute(main, "sum")
 
 
 # What is refused.

@@ -101,14 +101,57 @@ def cast_to(value: Any, name: str, zone: str | None) -> Any:
         if zone is not None and is_zoned(given) and pa.types.is_date(kind):
             value = clock_times(value, zone)
         elif pa.types.is_integer(kind):
-            value = _seconds(pc.floor_temporal(value, unit="second"))
+            utc = pc.cast(value, pa.timestamp(given.unit, "UTC" if is_zoned(given) else None))
+            value = _seconds(pc.floor_temporal(utc, unit="second"))
         elif pa.types.is_floating(kind):
-            value = pc.divide(pc.cast(_microseconds(value), pa.float64()), 1e6)
+            value = pc.divide(as_float(_microseconds(value), pa.float64()), 1e6)
     elif pa.types.is_integer(kind) and (pa.types.is_floating(given) or pa.types.is_decimal(given)):
         value = pc.trunc(value)
     elif pa.types.is_string(given) and not pa.types.is_binary(kind):
         value = pc.utf8_trim_whitespace(value)
+        if pa.types.is_integer(kind):
+            value = _of_arrays(value, lambda texts: _decimal_digits(texts, name))
+    elif pa.types.is_floating(kind):
+        return as_float(value, kind)
     return pc.cast(value, kind)
+
+
+def try_cast_to(value: Any, name: str, zone: str | None) -> Any:
+    """The same with nulls for what has no value there, as `try_cast` in SQL.
+
+    >>> try_cast_to(pa.array(["7", "x"]), "int", None).to_pylist()
+    [7, None]
+    """
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    try:
+        return cast_to(value, name, zone)
+    except (pa.ArrowInvalid, ValueError, OverflowError):
+        if isinstance(value, pa.Scalar) or len(value) == 1:
+            is_one = isinstance(value, pa.Scalar)
+            none: Any = pa.scalar(None, value.type) if is_one else pa.nulls(1, value.type)
+            return cast_to(none, name, zone)
+    half = len(value) // 2
+    parts = (value[:half], value[half:])
+    return pa.concat_arrays([try_cast_to(part, name, zone) for part in parts])
+
+
+def as_float(value: Any, kind: Any) -> Any:
+    """Numbers as floats, the nearest ones.
+
+    >>> as_float(pa.scalar(Decimal("1708.11")), pa.float64()).as_py()
+    1708.11
+    """
+    if pa.types.is_decimal(value.type):  # of which Arrow's own cast is somewhat beside
+        return pc.cast(pc.cast(value, pa.string()), kind)
+    return pc.cast(value, kind, safe=not pa.types.is_integer(value.type))
+
+
+def _decimal_digits(texts: Any, name: str) -> Any:
+    """Texts of integers as Arrow reads them, which has no plus sign and knows hexadecimal ones."""
+    for text in pc.filter(texts, pc.match_substring_regex(texts, "^[+-]?0[xX]")):
+        raise ValueError(f"{text.as_py()!r} is no {name}")
+    return pc.replace_substring_regex(texts, r"^\+(\d)", r"\1")
 
 
 def why_not(error: Exception, name: str) -> str:
@@ -116,6 +159,14 @@ def why_not(error: Exception, name: str) -> str:
     said = str(error).splitlines()[0]
     found = re.match(r"Failed to parse string: '(.*)' as a scalar of type", said)
     return said if found is None else f"{found[1]!r} is no {name}"
+
+
+_MICROS = Decimal(1_000_000)
+
+
+def _array(value: Any) -> Any:
+    one: Any = value
+    return pa.repeat(one, 1) if isinstance(value, pa.Scalar) else value
 
 
 def _microseconds(times: Any) -> Any:
@@ -132,10 +183,13 @@ def _timestamps(value: Any, zone: str | None) -> Any:
         return value
     if pa.types.is_integer(kind):
         micros = pc.multiply_checked(pc.cast(value, pa.int64()), 1_000_000)
-    elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    elif pa.types.is_decimal(kind):
+        exact = pc.multiply(pc.cast(value, pa.decimal256(60, kind.scale)), pa.scalar(_MICROS))
+        micros = pc.cast(pc.trunc(exact), pa.int64())
+    elif pa.types.is_floating(kind):
         floats = pc.cast(value, pa.float64())
-        is_none = pc.invert(pc.is_finite(floats))
-        floats = pc.if_else(is_none, pa.scalar(None, pa.float64()), floats)
+        if pc.any(pc.invert(pc.is_finite(_array(floats)))).as_py():
+            raise ValueError("NaN and infinity are no times")
         micros = pc.cast(pc.trunc(pc.multiply(floats, 1e6)), pa.int64())
     else:
         is_text = pa.types.is_string(kind)
@@ -230,7 +284,7 @@ def _of_texts(texts: list[str | None], digits: int, places: int) -> Any:
                 found.append(None)
                 continue
             try:
-                exact = Decimal(text)
+                exact = Decimal(text if "_" not in text else "nan")  # Python's own notation
             except decimal.InvalidOperation:
                 exact = Decimal("nan")
             if not exact.is_finite():

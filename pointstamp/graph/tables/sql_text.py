@@ -10,7 +10,8 @@
     product    =  sign (("*" | "/" | "%") sign)*
     sign       =  ["-" | "+"] primary
     primary    =  number | 'text' | "true" | "false" | "null" | "date" 'text' | "timestamp" 'text'
-                  | "(" or ")" | function "(" or, ... ")" | "cast" "(" or "as" type ")"
+                  | "(" or ")" | function "(" or, ... ")"
+                  | ("cast" | "try_cast") "(" or "as" type ")"
                   | "case" ("when" or "then" or)* ["else" or] "end" | name ("." name)*
 
 Knows no table and no types: what a name means and what is computed is `sql_values`.
@@ -283,7 +284,7 @@ class _SqlParser:
             self._step()
             return Constant(value, name)
         if kind == "word" and self._take("("):
-            if name == "cast":
+            if name in ("cast", "try_cast"):
                 value_tree = self.disjunction()
                 self._expect("as")
                 type_name = self.token.lower()
@@ -292,7 +293,7 @@ class _SqlParser:
                     figures = self._listed(self._primary)
                     type_name += f"({','.join(str(getattr(f, 'value', f)) for f in figures)})"
                 self._expect(")")
-                return Computed("cast", (value_tree, Constant(type_name)))
+                return Computed(name, (value_tree, Constant(type_name)))
             if self._take("*"):
                 self._expect(")")
                 return Computed(name, ())

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -85,6 +86,16 @@ def moments_at(times: Any, zone: str, near: Any = None) -> Any:
     return pc.cast(found, _MOMENT)
 
 
+def moment_of(time: datetime, zone: str) -> datetime:
+    """`moments_at` of one time, also in years after 2037, of which Arrow knows no summer.
+
+    >>> moment_of(datetime(2050, 7, 1, 12), "Europe/Berlin").astimezone(timezone.utc).hour
+    10
+    """
+    offset = fixed_offset(zone)
+    return time.replace(tzinfo=ZoneInfo(zone) if offset is None else timezone(offset))
+
+
 def as_moments(operands: list[Any], zone: str) -> list[Any]:
     """Operands of which dates and times are moments, if one of them is one."""
     if not any(is_zoned(one.type) for one in operands):
@@ -100,10 +111,11 @@ def as_text(value: Any, zone: str | None) -> Any:
     """Dates, times and all else as text; of moments in a zone what its clocks show."""
     if zone is not None and is_zoned(value.type):
         value = clock_times(value, zone)
-    text = pc.cast(value, pa.string())
     if pa.types.is_timestamp(value.type) and value.type.tz is None:
+        # Of microseconds, whose text has a point, behind which zeros at the end say nothing.
+        text = pc.cast(pc.cast(value, _CLOCK, safe=False), pa.string())
         return pc.replace_substring_regex(text, r"\.?0*$", "")
-    return text
+    return pc.cast(value, pa.string())
 
 
 _UNITS = {
@@ -139,6 +151,9 @@ def date_trunc(unit: Any, value: Any, zone: str | None) -> Any:
         return value
     if pa.types.is_date(value.type):
         value = pc.cast(value, _CLOCK)
+    if zone is None and is_zoned(value.type):
+        own: Any = value.type
+        return pc.cast(date_trunc(unit, value, own.tz), pa.timestamp("us", own.tz))
     if zone is None:
         return pc.floor_temporal(value, unit=of_arrow)
     moments = value if is_zoned(value.type) else moments_at(value, zone)

@@ -18,14 +18,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.errors import ColumnError, SchemaError, UsageError
-from pointstamp.graph.tables.sql_casts import cast_to, sql_name, texts_as_times, why_not
+from pointstamp.graph.tables.sql_casts import (
+    as_float,
+    cast_to,
+    sql_name,
+    texts_as_times,
+    try_cast_to,
+    why_not,
+)
 from pointstamp.graph.tables.sql_text import IN_ZONE, SIGNS, Computed, Constant, Named, Tree
 from pointstamp.graph.tables.sql_times import (
     PARTS,
     as_moments,
     as_text,
     date_trunc,
-    moments_at,
+    moment_of,
     part_of,
 )
 from pointstamp.graph.tables.vertex_ids import is_zoned
@@ -195,7 +202,7 @@ def _constant(constant: Constant, zone: str | None) -> Any:
         if constant.kind == "timestamp":
             moment = datetime.datetime.fromisoformat(constant.value)
             if moment.tzinfo is None and zone is not None:
-                return moments_at(pa.scalar(moment, pa.timestamp("us")), zone)
+                return pa.scalar(moment_of(moment, zone), pa.timestamp("us", "UTC"))
             return pa.scalar(moment, pa.timestamp("us", "UTC" if moment.tzinfo else None))
         is_wide = isinstance(constant.value, int) and abs(constant.value) >= 2**63
         return pa.scalar(decimal.Decimal(constant.value) if is_wide else constant.value)
@@ -285,7 +292,7 @@ def _leveled(function: str, operands: list[Any]) -> list[Any]:
     without a sign beside those with one, of which Arrow refuses what the other kind has not.
     """
     if any(pa.types.is_floating(operand.type) for operand in operands):
-        return [_float(one) if pa.types.is_integer(one.type) else one for one in operands]
+        return [_float(one) if _is_number(one.type) else one for one in operands]
     if not any(pa.types.is_uint64(operand.type) for operand in operands):
         return operands
     signed = [one for one in operands if pa.types.is_signed_integer(one.type)]
@@ -305,8 +312,12 @@ def _is_natural(value: Any) -> bool:
 
 
 def _float(value: Any) -> Any:
-    """As floats, the nearest ones where there is none for an integer."""
-    return pc.cast(value, pa.float64(), safe=pa.types.is_string(value.type))
+    """As floats, the nearest ones where there is none for a number."""
+    return as_float(value, pa.float64()) if _is_number(value.type) else pc.cast(value, pa.float64())
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 
 
 def _divide(left: Any, right: Any) -> Any:
@@ -449,12 +460,17 @@ def _cast(value: Any, name: Any, zone: str | None) -> Any:
     return cast_to(value, name.as_py(), zone)
 
 
+def _try_cast(value: Any, name: Any, zone: str | None) -> Any:
+    return try_cast_to(value, name.as_py(), zone)
+
+
 def _part(function: str) -> Callable[..., Any]:
     return lambda value, zone: part_of(function, value, zone)
 
 
 _OF_TIMES: dict[str, Callable[..., Any]] = {
     "cast": _cast,
+    "try_cast": _try_cast,
     "date_trunc": date_trunc,
     "to_date": lambda value, zone: cast_to(value, "date", zone),
     "to_timestamp": lambda value, zone: cast_to(value, "timestamp", zone),
@@ -466,10 +482,11 @@ _TWO = "add subtract multiply divide remainder mod pow like startswith endswith 
 
 _ARGUMENTS: dict[str, tuple[int, int | None]] = {
     **dict.fromkeys([*_PLAIN, *_OWN, *_OF_TIMES], (1, 1)),
-    **dict.fromkeys([*_TWO.split(), *_COMPARING, "cast", "date_trunc", "nvl", "ifnull"], (2, 2)),
+    **dict.fromkeys([*_TWO.split(), *_COMPARING, "cast", "try_cast"], (2, 2)),
+    **dict.fromkeys(["date_trunc", "nvl", "ifnull"], (2, 2)),
     "coalesce": (1, None),
     "concat": (1, None),
-    "in": (2, None),
+    "in": (1, None),
     "greatest": (2, None),
     "least": (2, None),
     "substring": (2, 3),

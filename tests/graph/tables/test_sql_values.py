@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 from pointstamp.errors import SchemaError, UsageError
-from pointstamp.graph.tables.sql_text import parse_sql
+from pointstamp.graph.tables.sql_text import Computed, Named, in_zone, parse_sql
 from pointstamp.graph.tables.sql_values import column_of, values_of
 
 LAST = datetime(2021, 1, 1, tzinfo=UTC)
@@ -119,3 +119,81 @@ def test_dates_and_hours_of_a_table_are_in_the_zone_of_the_column():
         assert values_of(parse_sql(text), column_of(table, "an example"), 1).to_pylist() == [
             expected
         ]
+
+
+def one(text, **columns):
+    """The values of an expression in a session of Berlin."""
+    table = pa.table(columns)
+    tree = in_zone(parse_sql(text), "Europe/Berlin")
+    return values_of(tree, column_of(table, "an example"), table.num_rows).to_pylist()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_as_text_keep_the_zeros_of_whole_seconds(unit):
+    times = [datetime(2026, 7, 1, 12), datetime(2026, 7, 1, 12, 0, 10)]
+    expected = ["2026-07-01 12:00:00", "2026-07-01 12:00:10"]
+    assert one("cast(t as string)", t=pa.array(times, pa.timestamp(unit))) == expected
+
+
+def test_a_decimal_is_equal_to_the_number_that_it_is_written_as():
+    amounts = [Decimal(cents) / 100 for cents in range(170_000, 171_500)]
+    column = pa.array(amounts, pa.decimal128(10, 2))
+    floats = pa.array([float(amount) for amount in amounts])
+    assert one("amount = x", amount=column, x=floats) == [True] * len(amounts)
+    assert one("cast(amount as double) = x", amount=column, x=floats) == [True] * len(amounts)
+
+
+def test_constants_have_a_summer_after_2037():
+    assert one("timestamp '2050-07-01 12:00:00'", n=[1]) == [datetime(2050, 7, 1, 10, tzinfo=UTC)]
+
+
+def test_decimals_are_times_to_the_microsecond():
+    seconds = [Decimal("1785000000.123457"), Decimal("-1.000001"), None]
+    found = one("cast(s as timestamp)", s=pa.array(seconds, pa.decimal128(20, 6)))
+    micros = [1_785_000_000_123_457, -1_000_001]
+    assert found == [
+        *(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=m) for m in micros),
+        None,
+    ]
+
+
+@pytest.mark.parametrize("text", ["cast(x as timestamp)", "to_timestamp(x)"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_number_is_no_time(text, value):
+    with pytest.raises(SchemaError, match="NaN and infinity are no times"):
+        one(text, x=[value])
+
+
+def test_texts_are_numbers_as_in_sql():
+    assert one("cast(t as int)", t=["+7", " -3 "]) == [7, -3]
+    with pytest.raises(SchemaError, match="'0x1F' is no int"):
+        one("cast(t as int)", t=["0x1F"])
+    with pytest.raises(SchemaError, match="'1_000' is no decimal"):
+        one("cast(t as decimal(10,0))", t=["1_000"])
+
+
+def test_integers_are_the_nearest_floats():
+    assert one("cast(n as float)", n=[16_777_217]) == [16_777_216.0]
+    assert one("cast(n as double)", n=[9_007_199_254_740_993]) == [9_007_199_254_740_992.0]
+
+
+def test_nothing_is_in_an_empty_list():
+    tree = Computed("in", (Named(("n",)),))
+    assert values_of(tree, column_of(pa.table({"n": [1]}), "an example"), 1).to_pylist() == [False]
+
+
+def test_hours_that_clocks_show_twice_are_counted_once_each():
+    twice = [datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 30, tzinfo=UTC)]
+    table = pa.table({"t": pa.array(twice, pa.timestamp("us", "Europe/Berlin"))})
+    lookup = column_of(table, "an example")
+    seconds = values_of(parse_sql("cast(t as bigint)"), lookup, 2).to_pylist()
+    assert seconds == [int(time.timestamp()) for time in twice]
+    minutes = values_of(parse_sql("date_trunc('minute', t)"), lookup, 2)
+    assert minutes.cast(pa.int64()).to_pylist() == [1_000_000 * second for second in seconds]
+
+
+def test_try_cast_has_null_where_cast_fails():
+    assert one("try_cast(t as int) > 3", t=["7", "x", None, "1"]) == [True, None, None, False]
+    assert one("try_cast('x' as int)", t=["7"]) == [None]
+    with pytest.raises(UsageError, match="there is no type 'number'"):
+        one("try_cast(t as number)", t=["7"])
