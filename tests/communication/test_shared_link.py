@@ -249,6 +249,19 @@ def test_what_a_peer_published_before_it_died_is_read(ends):
     assert [other.pull().tag, other.pull().tag] == ["last", "large"]
 
 
+def test_a_message_in_pieces_to_a_peer_that_died_parked_is_given_up(ends, monkeypatch):
+    """That it is gone is seen when it is woken, in the middle of the message."""
+    zero, one = ends
+    monkeypatch.setattr(zero._arena, "take", lambda n_bytes: None)
+    channel = zero.channel()
+    zero._segment.words[zero._segment.layout.parked_word(1)] = 1
+    one._shared[0].connection.close()
+    channel.send(1, "tag", column(1, 3 * RING_BYTES))
+    with pytest.raises(PeerLostError):
+        while True:
+            zero.receive()
+
+
 def test_rows_of_plain_values_and_others_come_as_they_were_and_in_order(ends):
     """Those that are written where they are read, those that are pickled, and what is full."""
     zero, one = ends
