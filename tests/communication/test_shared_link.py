@@ -257,9 +257,13 @@ def test_a_message_in_pieces_to_a_peer_that_died_parked_is_given_up(ends, monkey
     zero._segment.words[zero._segment.layout.parked_word(1)] = 1
     one._shared[0].connection.close()
     channel.send(1, "tag", column(1, 3 * RING_BYTES))
-    with pytest.raises(PeerLostError):
+
+    def go_on():
         while True:
             zero.receive()
+
+    with pytest.raises(PeerLostError, match="worker 0 lost worker 1"):
+        go_on()
 
 
 def test_rows_of_plain_values_and_others_come_as_they_were_and_in_order(ends):
