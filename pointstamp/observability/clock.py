@@ -19,20 +19,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.metrics.tick_clock import is_counter, look_at_both, now_ns, ticks
+from pointstamp.metrics.tick_clock import is_counter, look_at_both, ticks
 
 
 def _since_1970() -> int:
     """By how much the clock of dates is ahead of `now_ns`, in nanoseconds.
 
-    Of several looks the one that took least, as another process may have run in between: messages
-    between workers take a microsecond, and are not to arrive before they are sent.
+    Messages between workers take a microsecond, and are not to arrive before they are sent: so not
+    by one look, in the middle of which another process may have run.
     """
-    looks = []
-    for _ in range(9):
-        before, date, after = now_ns(), time_ns(), now_ns()
-        looks.append((after - before, date - (before + after) // 2))
-    return min(looks)[1]
+    ns, date = look_at_both(time_ns)
+    return date - ns
 
 
 class LogClock:

@@ -236,10 +236,8 @@ def texts_as_times(operands: list[Any], zone: str) -> list[Any]:
 
 def _of_arrays(value: Any, function: Any) -> Any:
     """A function of arrays, of a value that may be one alone."""
-    if not isinstance(value, pa.Scalar):
-        return function(value)
-    one: Any = value
-    return function(pa.repeat(one, 1))[0]
+    found = function(_array(value))
+    return found[0] if isinstance(value, pa.Scalar) else found
 
 
 def _decimals(values: Any, digits: int, places: int) -> Any:

@@ -26,7 +26,7 @@ from pointstamp.graph.tables.sql_casts import (
     try_cast_to,
     why_not,
 )
-from pointstamp.graph.tables.sql_text import IN_ZONE, SIGNS, Computed, Constant, Named, Tree
+from pointstamp.graph.tables.sql_text import IN_ZONE, SIGNS, Constant, Named, Tree
 from pointstamp.graph.tables.sql_times import (
     PARTS,
     as_moments,
@@ -494,10 +494,3 @@ _ARGUMENTS: dict[str, tuple[int, int | None]] = {
     "case": (3, None),
 }
 """How many arguments each function takes, at least and at most, by its name here or in a text."""
-
-
-def is_computed_by(tree: Tree, functions: frozenset[str]) -> bool:
-    """Whether one of the functions is in the expression."""
-    if not isinstance(tree, Computed):
-        return False
-    return tree.function in functions or any(is_computed_by(t, functions) for t in tree.operands)
