@@ -1,15 +1,20 @@
 """The intersections of many sorted lists at once, which is where a join spends its time.
 
-What each function does, and how, is said in `intersect`, which has its plain twin.
+What each function does, and how, is said in `intersect` and `lookups`, which have the plain twins.
 """
 
-from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t
 
 import numpy as np
 
 ctypedef const int64_t[:, ::1] Spans
 ctypedef const int32_t[:, ::1] Bound
 ctypedef const int32_t[::1] Pool
+ctypedef const int64_t[::1] Ints
+
+ctypedef fused Item:
+    int32_t
+    int64_t
 
 cdef int64_t FIRST = INT64_MIN
 
@@ -225,7 +230,7 @@ cdef inline void unmark(
         marks[pool[i]] &= 255 - bit
 
 
-cdef inline int64_t gallop(const int32_t *pool, int64_t begin, int64_t end, int64_t value) noexcept nogil:
+cdef inline int64_t gallop(const Item *pool, int64_t begin, int64_t end, int64_t value) noexcept nogil:
     """The first position in `pool[begin:end]`, sorted, that holds `value` or more; or `end`.
 
     Cost: the logarithm of how far it is.
@@ -305,3 +310,82 @@ def are_members(Pool pool, const int64_t[::1] begins, const int64_t[::1] ends, P
         for i in range(n):
             found[i] = begins[i] < ends[i] and contains(first, begins[i], ends[i], values[i])
     return array
+
+
+cdef inline const int64_t *first_int(Ints pool) noexcept:
+    """Where the items are; NULL where there are none."""
+    return &pool[0] if pool.shape[0] else NULL
+
+
+cdef inline int64_t end_of_like(const int64_t *pool, int64_t at, int64_t end) noexcept nogil:
+    """Where what is like the item at `at` ends; a step or two, mostly."""
+    cdef int64_t value = pool[at]
+    at += 1
+    if at == end or pool[at] != value:
+        return at
+    return end if value == INT64_MAX else gallop(pool, at, end, value + 1)
+
+
+def find_spans(Ints pool, Ints begins, Ints ends, Ints wanted):
+    cdef Py_ssize_t i, n = wanted.shape[0]
+    firsts, lasts = np.empty(n, np.int64), np.empty(n, np.int64)
+    cdef int64_t[::1] first = firsts, last = lasts
+    cdef const int64_t *items = first_int(pool)
+    cdef int64_t low, high, middle, end, value
+    with nogil:
+        for i in range(n):
+            low, end, value = begins[i], ends[i], wanted[i]
+            high = end
+            while low < high:
+                middle = (low + high) >> 1
+                if items[middle] < value:
+                    low = middle + 1
+                else:
+                    high = middle
+            first[i] = low
+            last[i] = low
+            if low < end and items[low] == value:
+                last[i] = end_of_like(items, low, end)
+    return firsts, lasts
+
+
+def common_items(
+    Ints pool,
+    Ints begins,
+    Ints ends,
+    Ints other_pool,
+    Ints other_begins,
+    Ints other_ends,
+    int64_t at,
+    int64_t resume,
+    int64_t budget,
+    int64_t[::1] of,
+    int64_t[::1] positions,
+    int64_t[::1] firsts,
+    int64_t[::1] lasts,
+):
+    cdef Py_ssize_t n = begins.shape[0], room = of.shape[0], found = 0
+    cdef const int64_t *mine = first_int(pool)
+    cdef const int64_t *others = first_int(other_pool)
+    cdef int64_t position, end, other, other_end, value
+    with nogil:
+        while at < n and budget > 0:
+            position, end = max(begins[at], resume), ends[at]
+            other, other_end = other_begins[at], other_ends[at]
+            budget -= max(1, end - position)
+            while position < end and other < other_end:
+                value = mine[position]
+                other = gallop(others, other, other_end, value)
+                if other < other_end and others[other] == value:
+                    if found == room:
+                        break
+                    of[found], positions[found] = at, position
+                    firsts[found], lasts[found] = other, end_of_like(others, other, other_end)
+                    found += 1
+                position += 1
+            if found == room and position < end and other < other_end:
+                resume = position
+                break
+            resume = -1
+            at += 1
+    return found, at, resume

@@ -39,13 +39,18 @@ from pointstamp.graph.tables.numbered_graph import (
     EdgeLists,
     Ints,
     NumberedGraph,
+    common,
     spread,
 )
 from pointstamp.graph.tables.sql_text import Named, Tree, names_in
 from pointstamp.graph.tables.sql_values import field_of, holds
+from pointstamp.kernels.lookups import find_spans
 
 MAX_COMBINED = 10_000_000
 """So many records a worker makes of parts that have nothing in common, where there is no limit."""
+
+_FEW, _WAITING = 1 << 13, 64
+"""Of pieces with fewer matches, so many are put together: each goes through operators by itself."""
 
 Prefixes = dict[str, Ints]
 """What is bound: numbers for each vertex, `v0`, and for each edge that is asked for, `e0`."""
@@ -82,17 +87,32 @@ class ElementSearch:
         """This worker's matches, some at a time: the numbers of what has a name."""
         wanted = [_column(kind, number) for _, kind, number in self.pattern.columns]
         left = self.limit
+        waiting: list[Prefixes] = []
+        n_waiting = 0
         for piece in _SearchSteps(self, graph, index, peers).pieces():
             if left is not None:
                 piece = {name: column[:left] for name, column in piece.items()}
                 left -= _length(piece)
-            yield {name: piece[name] for name in wanted}
+            waiting.append({name: piece[name] for name in wanted})
+            n_waiting += _length(piece)
             if left == 0:
-                return
+                break
+            if len(waiting) == _WAITING or n_waiting >= _FEW:
+                yield _put_together(waiting)
+                waiting, n_waiting = [], 0
+        if waiting:
+            yield _put_together(waiting)
 
     def count(self, graph: NumberedGraph, index: int, peers: int) -> int:
         """How many matches this worker has, the last of which are counted and not made."""
         return _SearchSteps(self, graph, index, peers).count()
+
+
+def _put_together(pieces: list[Prefixes]) -> Prefixes:
+    first = pieces[0]
+    if len(pieces) == 1:
+        return first
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in first}
 
 
 def _column(kind: str, number: int) -> str:
@@ -118,10 +138,10 @@ def _taken(prefixes: Prefixes, found: npt.NDArray[Any]) -> Prefixes:
     Columns are never changed, so that those of which all are taken are not copied: a long path has
     thousands of them, and gets one more at a time.
     """
-    if prefixes and len(found) == _length(prefixes):
-        is_all = found.all() if found.dtype == np.bool_ else (np.diff(found, prepend=-1) == 1).all()
-        if is_all:
-            return dict(prefixes)
+    if found.dtype == np.bool_:  # numbers, or each column would be gone through flag by flag
+        found = np.flatnonzero(found)
+    if prefixes and len(found) == _length(prefixes) and (np.diff(found, prepend=-1) == 1).all():
+        return dict(prefixes)
     return {name: column[found] for name, column in prefixes.items()}
 
 
@@ -387,17 +407,18 @@ class _SearchSteps:
         name = f"v{vertex}"
 
         def extend(prefixes: Prefixes) -> Iterator[Prefixes]:
-            begins = np.stack([link.lists.starts[prefixes[link.key]] for link in links])
-            ends = np.stack([link.lists.starts[prefixes[link.key] + 1] for link in links])
-            shortest = (ends - begins).argmin(axis=0)
+            spans = [link.lists.spans(prefixes[link.key]) for link in links]
+            shortest = np.stack([ends - begins for begins, ends in spans]).argmin(axis=0)
             for j, link in enumerate(links):
                 chosen = np.flatnonzero(shortest == j)
-                others = [other for other in links if other is not link]
-                for of, at in spread(begins[j, chosen], ends[j, chosen]):
-                    found = _taken(prefixes, chosen[of])
-                    found[name] = link.lists.others[at]
-                    self._note_edge(found, link, at)
-                    yield from self._closed(found, others, name)
+                if len(chosen):
+                    parts = [(begins[chosen], ends[chosen]) for begins, ends in spans]
+                    # Found before columns are taken: of what the first list has, most is not there.
+                    found = _in_all(link, parts.pop(j), [*links[:j], *links[j + 1 :]], parts)
+                    for of, at, others in found:
+                        fresh = {name: link.lists.others[at]}
+                        self._note_edge(fresh, link, at)
+                        yield from self._with_edges(prefixes, chosen[of], fresh, others)
 
         def count(prefixes: Prefixes) -> int:
             [link] = links
@@ -411,16 +432,22 @@ class _SearchSteps:
         if link.edge in self._kept_edges:
             prefixes[link.edge] = link.lists.rows[at]
 
-    def _closed(self, prefixes: Prefixes, links: list[_Link], name: str) -> Iterator[Prefixes]:
-        """The prefixes with an edge of each link, for each that there is."""
-        if not links:
-            yield prefixes
+    def _with_edges(
+        self, prefixes: Prefixes, of: Ints, fresh: Prefixes, others: list[_Found]
+    ) -> Iterator[Prefixes]:
+        """The prefixes `of` with the columns that are fresh, once for each of parallel edges."""
+        if not others:
+            yield {**_taken(prefixes, of), **fresh}
             return
-        link, *rest = links
-        for of, at in spread(*link.lists.between(prefixes[link.key], prefixes[name])):
-            found = _taken(prefixes, of)
-            self._note_edge(found, link, at)
-            yield from self._closed(found, rest, name)
+        (link, firsts, lasts), *rest = others
+        if (lasts - firsts == 1).all():
+            self._note_edge(fresh, link, firsts)
+            yield from self._with_edges(prefixes, of, fresh, rest)
+            return
+        for rows, at in spread(firsts, lasts):
+            columns = _taken(fresh, rows)
+            self._note_edge(columns, link, at)
+            yield from self._with_edges(prefixes, of[rows], columns, _chosen(rest, rows))
 
     def _close(self, number: int, term: EdgeTerm) -> Any:
         link = _Link(self._lists(number, term, False), f"v{term.source}", f"e{number}")
@@ -430,7 +457,47 @@ class _SearchSteps:
             begins, ends = link.lists.between(prefixes[link.key], prefixes[name])
             return int((ends - begins).sum())
 
-        return lambda prefixes: self._closed(prefixes, [link], name), count, {link.edge}
+        def close(prefixes: Prefixes) -> Iterator[Prefixes]:
+            firsts, lasts = link.lists.between(prefixes[link.key], prefixes[name])
+            there = np.flatnonzero(firsts < lasts)
+            found = link, firsts[there], lasts[there]
+            yield from self._with_edges(prefixes, there, {}, [found])
+
+        return close, count, {link.edge}
+
+
+_Found = tuple[_Link, Ints, Ints]
+"""Where the edges of a link begin and end, int64[k] each, in its lists."""
+
+
+def _in_all(
+    link: _Link,
+    span: tuple[Ints, Ints],
+    others: list[_Link],
+    spans: list[tuple[Ints, Ints]],
+) -> Iterator[tuple[Ints, Ints, list[_Found]]]:
+    """What is in the list of a link and in those of the others: of which, where, and where there.
+
+    span, spans : where each list begins and ends, of the link and of the others
+    """
+    if not others:
+        for of, at in spread(*span):
+            yield of, at, []
+        return
+    (second, *more), (span_there, *spans_there) = others, spans
+    for of, at, firsts, lasts in common(link.lists, span, second.lists, span_there):
+        found = [(second, firsts, lasts)]
+        for other, (begins, ends) in zip(more, spans_there, strict=True):
+            vertices = link.lists.others[at]
+            firsts, lasts = find_spans(other.lists.others, begins[of], ends[of], vertices)
+            there = np.flatnonzero(firsts < lasts)
+            of, at = of[there], at[there]
+            found = [*_chosen(found, there), (other, firsts[there], lasts[there])]
+        yield of, at, found
+
+
+def _chosen(found: list[_Found], rows: Ints) -> list[_Found]:
+    return [(link, firsts[rows], lasts[rows]) for link, firsts, lasts in found]
 
 
 class _Unbound:

@@ -15,11 +15,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.kernels.hashing import contiguous
+from pointstamp.kernels.lists import group, starts_of
+from pointstamp.kernels.lookups import common_items, find_spans
+
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+Span = tuple[Ints, Ints]
+"""Where lists begin and end, int64[k] each."""
+
 PIECE = 1 << 16
 """So many records a piece has at most."""
+
+READ = 1 << 22
+"""So many items of lists are read in a call, found or not: tens of milliseconds."""
 
 KEPT = 4
 """So many lists of conditions a graph keeps, those that were wanted last, for the next search."""
@@ -34,29 +44,26 @@ class EdgeLists:
     starts : int64[n + 1], where the list of each vertex begins
     others : int64[m], the other ends
     rows : int64[m], which edge it is
-    packed : int64[m], both ends in one number, in order
     """
 
-    n: int
     starts: Ints
     others: Ints
     rows: Ints
-    packed: Ints
 
     @classmethod
     def of(cls, n: int, keys: Ints, others: Ints, rows: Ints) -> EdgeLists:
         """The lists of edges between `n` vertices."""
-        packed = keys * n + others
-        order = np.argsort(packed, kind="stable")
-        counts = np.bincount(keys, minlength=n)
-        starts = np.zeros(n + 1, np.int64)
-        np.cumsum(counts, out=starts[1:])
-        return cls(n, starts, others[order], rows[order], packed[order])
+        _, order = group(others.astype(np.int32), n, np.arange(len(rows)))
+        starts, order = group(keys.astype(np.int32)[order], n, order)
+        return cls(starts, others[order], rows[order])
+
+    def spans(self, keys: Ints) -> Span:
+        """Where the list of each of some vertices begins and ends, int64[k] each."""
+        return self.starts[keys], self.starts[keys + 1]
 
     def between(self, keys: Ints, others: Ints) -> tuple[Ints, Ints]:
         """Where the edges of each pair begin and end, int64[k] each."""
-        wanted = keys * self.n + others
-        return np.searchsorted(self.packed, wanted), np.searchsorted(self.packed, wanted, "right")
+        return find_spans(self.others, *self.spans(keys), contiguous(others))
 
 
 def spread(begins: Ints, ends: Ints, piece: int = PIECE) -> Iterator[tuple[Ints, Ints]]:
@@ -65,12 +72,32 @@ def spread(begins: Ints, ends: Ints, piece: int = PIECE) -> Iterator[tuple[Ints,
     >>> [(of.tolist(), at.tolist()) for of, at in spread(np.array([5, 9]), np.array([7, 10]))]
     [([0, 0, 1], [5, 6, 9])]
     """
-    before = np.zeros(len(begins) + 1, np.int64)
-    np.cumsum(ends - begins, out=before[1:])
-    for low in range(0, int(before[-1]), piece):
-        items = np.arange(low, min(low + piece, int(before[-1])))
-        of = np.searchsorted(before, items, "right") - 1
-        yield of, begins[of] + items - before[of]
+    before = starts_of(ends - begins)
+    offsets, n = begins - before[:-1], int(before[-1])
+    for low in range(0, n, piece):
+        high = min(low + piece, n)
+        first, last = np.searchsorted(before, low, "right") - 1, np.searchsorted(before, high)
+        bounds = before[first : last + 1].clip(low, high)
+        of = np.repeat(np.arange(first, last), np.diff(bounds))
+        yield of, offsets[of] + np.arange(low, high)
+
+
+def common(
+    lists: EdgeLists, span: Span, other_lists: EdgeLists, other_span: Span
+) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
+    """Which other ends are in both lists of each of k pairs, some `PIECE` at a time.
+
+    Yields of which pair each is, where it is in the first list, and where its like begin and end
+    in the other. The arrays are views, filled anew for the next ones.
+    """
+    room = np.empty((4, PIECE), np.int64)
+    at, resume, n = 0, -1, len(span[0])
+    while at < n:
+        found, at, resume = common_items(
+            lists.others, *span, other_lists.others, *other_span, at, resume, READ, *room
+        )
+        of, where, firsts, lasts = room[:, :found]
+        yield of, where, firsts, lasts
 
 
 @dataclass(eq=False)

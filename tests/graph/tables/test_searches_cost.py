@@ -12,6 +12,7 @@ import pytest
 
 from pointstamp.graph import Graph
 from pointstamp.graph.tables import element_search, list_searches, numbered_graph
+from pointstamp.graph.tables.element_pattern import parse_elements
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.numbered_graph import KEPT, NumberedGraph
 from pointstamp.graph.tables.path_search import PathEnds, path_search
@@ -67,7 +68,7 @@ def test_workers_that_are_threads_make_lists_once(monkeypatch):
     other.join()
     assert found == [first]
     assert len(made) == 1
-    assert pickle.loads(pickle.dumps(graph)).lists((), False, False).n == 2
+    assert pickle.loads(pickle.dumps(graph)).lists((), False, False).starts.tolist() == [0, 1, 2]
 
 
 def test_laying_out_a_long_path_looks_at_each_edge_of_it_twice(monkeypatch):
@@ -168,3 +169,44 @@ def test_long_walks_are_made_some_at_a_time(monkeypatch):
     pieces = list(task.pieces(graph._numbered, 0, 1))
     assert [piece.num_rows for piece in pieces] == [2, 2, 2]
     assert pa.concat_batches(pieces) == whole
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a)-[e]->(b); (b)-[f]->(c); (c)-[g]->(a)",
+        "(a)-[e]->(b); (a)-[f]-(b)",
+        "(a)-[e]->(b); (b)-[f]->(c); (c)-[g]->(d); (d)-[h]->(a); (a)-[i]->(c); (d)-[j]->(b)",
+    ],
+)
+def test_matches_are_the_same_in_pieces_of_any_size(monkeypatch, pattern):
+    rng = np.random.default_rng(3)
+    graph = Graph({"src": rng.integers(0, 6, 40), "dst": rng.integers(0, 6, 40), "n": range(40)})
+
+    def found():
+        columns = graph.find(pattern).to_pydict()
+        return sorted(
+            zip(*([str(element) for element in c] for c in columns.values()), strict=True)
+        )
+
+    expected = found()
+    assert len(expected) > 50
+    for module, sizes in [
+        (numbered_graph, {"PIECE": 3, "READ": 2}),
+        (element_search, {"_FEW": 2, "_WAITING": 2}),
+    ]:
+        for name, size in sizes.items():
+            monkeypatch.setattr(module, name, size)
+    assert found() == expected
+
+
+def test_few_matches_of_many_pieces_come_together():
+    n = 1 << 17
+    # Most of many pieces is not rising, so that of each a few are left.
+    edges = {"src": np.arange(n), "dst": np.arange(n) + 1, "w": np.arange(n) % 1000 * -1}
+    graph = NumberedGraph(n + 1, edges["src"], edges["dst"], None, pa.table({"w": edges["w"]}))
+    [pattern] = parse_elements("(a)-[e]->(b); (b)-[f]->(c)")
+    search = ElementSearch(pattern, (parse_sql("e.w < f.w"),))
+    pieces = list(search.matches(graph, 0, 1))
+    assert sum(len(piece["e0"]) for piece in pieces) == (n - 1) // 1000
+    assert len(pieces) == 1

@@ -1,0 +1,100 @@
+"""Items of sorted lists in which an item may be several times: where they are, and in which both.
+
+The lists are slices of one array each, of a pool: of the edges of a graph, those of one vertex in
+the order of their other ends, where parallel edges follow each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pointstamp.kernels.forms import kernel
+from pointstamp.kernels.lists import Ints
+
+
+@kernel("join_loops")
+def find_spans(pool: Ints, begins: Ints, ends: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """Where in its list each wanted item begins and ends, which is the same where it is not there.
+
+    pool : int64[any] · begins, ends : int64[n]; list i is `pool[begins[i]:ends[i]]`, sorted
+    wanted : int64[n] · returns int64[n] twice, positions in the pool
+    Cost: for each, the logarithm of the length of its list.
+
+    >>> pool = np.array([3, 5, 5, 8, 1, 5])
+    >>> firsts, lasts = find_spans(pool, np.array([0, 4]), np.array([4, 6]), np.array([5, 6]))
+    >>> firsts.tolist(), lasts.tolist()
+    ([1, 6], [3, 6])
+    """
+    return _bounds(pool, begins, ends, wanted), _bounds(pool, begins, ends, wanted, "right")
+
+
+def _bounds(pool: Ints, begins: Ints, ends: Ints, wanted: Ints, side: str = "left") -> Ints:
+    low, high = begins.copy(), ends.copy()
+    while len(open_ones := np.flatnonzero(low < high)):
+        middle = (low[open_ones] + high[open_ones]) >> 1
+        items, limits = pool[middle], wanted[open_ones]
+        is_before = items < limits if side == "left" else items <= limits
+        low[open_ones[is_before]] = middle[is_before] + 1
+        high[open_ones[~is_before]] = middle[~is_before]
+    return low
+
+
+@kernel("join_loops")
+def common_items(
+    pool: Ints,
+    begins: Ints,
+    ends: Ints,
+    other_pool: Ints,
+    other_begins: Ints,
+    other_ends: Ints,
+    at: int,
+    resume: int,
+    budget: int,
+    of: Ints,
+    positions: Ints,
+    firsts: Ints,
+    lasts: Ints,
+) -> tuple[int, int, int]:
+    """What is in both lists of each of n pairs, from a cursor on, until the room is used up.
+
+    pool, other_pool : int64[any] · begins, ends, other_begins, other_ends : int64[n]; the lists of
+      pair i are `pool[begins[i]:ends[i]]` and `other_pool[other_begins[i]:other_ends[i]]`, sorted
+    at, resume : the cursor: the first pair, and from which position on in its first list (-1 at
+      the beginning)
+    budget : about how many items of first lists may be read before the call returns
+    of, positions, firsts, lasts : int64[room], room > 0; filled with, for each item of a first
+      list that is in the other: the pair, the position in `pool`, and where its like begin and
+      end in `other_pool`
+    returns (m, at, resume): how many were found, and the cursor to go on from; at = n at the end
+    Cost: for each item of the first list, the logarithm of how far the next is in the other.
+
+    >>> pool, other = np.array([1, 4, 4, 9]), np.array([4, 4, 7, 9])
+    >>> whole = np.array([0]), np.array([4])
+    >>> of, positions, firsts, lasts = np.zeros((4, 3), np.int64)
+    >>> room = of, positions, firsts, lasts
+    >>> common_items(pool, *whole, other, *whole, 0, -1, 100, *room)
+    (3, 1, -1)
+    >>> positions.tolist(), firsts.tolist(), lasts.tolist()
+    ([1, 2, 3], [0, 0, 3], [2, 2, 4])
+    """
+    found, n = 0, len(begins)
+    while at < n and budget > 0:
+        mine = np.arange(max(begins[at], resume), ends[at])
+        budget -= max(1, len(mine))
+        others = np.full(len(mine), other_begins[at]), np.full(len(mine), other_ends[at])
+        low, high = (_bounds(other_pool, *others, pool[mine], side) for side in ("left", "right"))
+        hits = np.flatnonzero(low < high)
+        room = len(of) - found
+        if len(hits) > room:
+            resume = int(mine[hits[room]])
+            hits = hits[:room]
+        else:
+            resume = -1
+        filled = slice(found, found + len(hits))
+        of[filled], positions[filled] = at, mine[hits]
+        firsts[filled], lasts[filled] = low[hits], high[hits]
+        found += len(hits)
+        if resume != -1:
+            break
+        at += 1
+    return found, at, resume
