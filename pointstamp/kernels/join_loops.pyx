@@ -3,7 +3,7 @@
 What each function does, and how, is said in `intersect` and `lookups`, which have the plain twins.
 """
 
-from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t
 
 import numpy as np
 
@@ -21,6 +21,7 @@ cdef int64_t FIRST = INT64_MIN
 cdef enum:
     LONGER = 8  # a list this many times longer than the other is galloped through, not read
     MARKED_LISTS = 8  # a mark has as many bits
+    QUESTIONS_OF_A_MARK = 2  # so many items can be marked in the time of finding one by halves
 
 
 def extend(
@@ -323,30 +324,67 @@ cdef inline int64_t end_of_like(const int64_t *pool, int64_t at, int64_t end) no
     at += 1
     if at == end or pool[at] != value:
         return at
-    return end if value == INT64_MAX else gallop(pool, at, end, value + 1)
+    return gallop(pool, at, end, value + 1)
 
 
-def find_spans(Ints pool, Ints begins, Ints ends, Ints wanted):
-    cdef Py_ssize_t i, n = wanted.shape[0]
-    firsts, lasts = np.empty(n, np.int64), np.empty(n, np.int64)
-    cdef int64_t[::1] first = firsts, last = lasts
+def find_spans(Ints pool, Ints begins, Ints ends, Ints wanted, int32_t[::1] marks):
+    cdef Py_ssize_t i = 0, j, n = wanted.shape[0]
+    array_of_firsts, array_of_lasts = np.empty(n, np.int64), np.empty(n, np.int64)
+    cdef int64_t[::1] firsts = array_of_firsts, lasts = array_of_lasts
     cdef const int64_t *items = first_int(pool)
-    cdef int64_t low, high, middle, end, value
+    cdef int64_t begin, end, first
     with nogil:
-        for i in range(n):
-            low, end, value = begins[i], ends[i], wanted[i]
-            high = end
-            while low < high:
-                middle = (low + high) >> 1
-                if items[middle] < value:
-                    low = middle + 1
-                else:
-                    high = middle
-            first[i] = low
-            last[i] = low
-            if low < end and items[low] == value:
-                last[i] = end_of_like(items, low, end)
-    return firsts, lasts
+        while i < n:
+            begin, end = begins[i], ends[i]
+            j = i + 1
+            while j < n and begins[j] == begin and ends[j] == end:
+                j += 1
+            if (j - i) * QUESTIONS_OF_A_MARK >= end - begin:
+                mark_places(items, begin, end, marks, True)
+                while i < j:
+                    first = begin + marks[wanted[i]] - 1
+                    firsts[i] = max(first, begin)
+                    lasts[i] = end_of_like(items, first, end) if first >= begin else begin
+                    i += 1
+                mark_places(items, begin, end, marks, False)
+            while i < j:
+                first = first_not_below(items, begin, end, wanted[i])
+                firsts[i] = first
+                lasts[i] = first
+                if first < end and items[first] == wanted[i]:
+                    lasts[i] = end_of_like(items, first, end)
+                i += 1
+    return array_of_firsts, array_of_lasts
+
+
+cdef inline int64_t first_not_below(
+    const int64_t *items, int64_t low, int64_t high, int64_t value
+) noexcept nogil:
+    cdef int64_t middle
+    while low < high:
+        middle = (low + high) >> 1
+        if items[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef inline bint is_worth_marking(
+    Ints begins, Ints ends, Ints other_begins, Ints other_ends, int64_t at, int64_t *judged
+) noexcept nogil:
+    """Whether the pairs from `at` on with the same other list have as many items as that one.
+
+    If not, `judged` becomes the end of these pairs, so that each is looked at once.
+    """
+    cdef int64_t begin = other_begins[at], end = other_ends[at], n_items = 0, i = at
+    while i < other_begins.shape[0] and other_begins[i] == begin and other_ends[i] == end:
+        n_items += ends[i] - begins[i]
+        i += 1
+        if n_items >= end - begin and i > at + 1:
+            return True
+    judged[0] = i
+    return False
 
 
 def common_items(
@@ -356,36 +394,73 @@ def common_items(
     Ints other_pool,
     Ints other_begins,
     Ints other_ends,
+    int32_t[::1] marks,
     int64_t at,
     int64_t resume,
     int64_t budget,
+    bint counting,
     int64_t[::1] of,
     int64_t[::1] positions,
     int64_t[::1] firsts,
     int64_t[::1] lasts,
 ):
-    cdef Py_ssize_t n = begins.shape[0], room = of.shape[0], found = 0
+    cdef int64_t n = begins.shape[0], room = of.shape[0], found = 0, judged = 0
     cdef const int64_t *mine = first_int(pool)
     cdef const int64_t *others = first_int(other_pool)
-    cdef int64_t position, end, other, other_end, value
+    cdef int64_t position, end, other, first, other_end, value, like_end
+    cdef int64_t marked = 0, marked_end = 0
+    cdef bint is_marked
     with nogil:
         while at < n and budget > 0:
             position, end = max(begins[at], resume), ends[at]
             other, other_end = other_begins[at], other_ends[at]
+            is_marked = other == marked and other_end == marked_end
+            if not is_marked and at >= judged:
+                is_marked = is_worth_marking(begins, ends, other_begins, other_ends, at, &judged)
+                if is_marked:
+                    mark_places(others, marked, marked_end, marks, False)
+                    mark_places(others, other, other_end, marks, True)
+                    marked, marked_end = other, other_end
+                    budget -= other_end - other
             budget -= max(1, end - position)
-            while position < end and other < other_end:
+            first = other
+            while position < end and first < other_end:
                 value = mine[position]
-                other = gallop(others, other, other_end, value)
-                if other < other_end and others[other] == value:
-                    if found == room:
-                        break
+                if is_marked:
+                    first = other + marks[value] - 1
+                    if first < other:
+                        position += 1
+                        first = other
+                        continue
+                else:
+                    first = gallop(others, first, other_end, value)
+                    if first == other_end or others[first] != value:
+                        position += 1
+                        continue
+                like_end = end_of_like(others, first, other_end)
+                if counting:
+                    found += like_end - first
+                elif found == room:
+                    break
+                else:
                     of[found], positions[found] = at, position
-                    firsts[found], lasts[found] = other, end_of_like(others, other, other_end)
+                    firsts[found], lasts[found] = first, like_end
                     found += 1
                 position += 1
-            if found == room and position < end and other < other_end:
+            if not counting and found == room and position < end and first < other_end:
                 resume = position
                 break
             resume = -1
             at += 1
+        mark_places(others, marked, marked_end, marks, False)
     return found, at, resume
+
+
+cdef inline void mark_places(
+    const int64_t *items, int64_t begin, int64_t end, int32_t[::1] marks, bint on
+) noexcept nogil:
+    """Mark each item with the first place that it has in its list, from 1; or take marks off."""
+    cdef int64_t i = end
+    while i > begin:
+        i -= 1
+        marks[items[i]] = <int32_t>(i - begin + 1) if on else 0

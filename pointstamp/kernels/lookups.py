@@ -9,21 +9,26 @@ from __future__ import annotations
 import numpy as np
 
 from pointstamp.kernels.forms import kernel
-from pointstamp.kernels.lists import Ints
+from pointstamp.kernels.lists import Ints, Numbers
 
 
 @kernel("join_loops")
-def find_spans(pool: Ints, begins: Ints, ends: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Where in its list each wanted item begins and ends, which is the same where it is not there.
+def find_spans(
+    pool: Ints, begins: Ints, ends: Ints, wanted: Ints, marks: Numbers
+) -> tuple[Ints, Ints]:
+    """Where in its list each wanted item begins and ends; an empty span where it is not there.
 
-    pool : int64[any] · begins, ends : int64[n]; list i is `pool[begins[i]:ends[i]]`, sorted
+    pool : int64[any] · begins, ends : int64[n]; list i is `pool[begins[i]:ends[i]]`, sorted, of
+      items from 0
     wanted : int64[n] · returns int64[n] twice, positions in the pool
-    Cost: for each, the logarithm of the length of its list.
+    marks : int32[d], all 0, and again on return; one for each item that may be
+    Cost: for each, the logarithm of the length of its list; a read of a mark where as many that
+    follow each other have the same list.
 
-    >>> pool = np.array([3, 5, 5, 8, 1, 5])
-    >>> firsts, lasts = find_spans(pool, np.array([0, 4]), np.array([4, 6]), np.array([5, 6]))
-    >>> firsts.tolist(), lasts.tolist()
-    ([1, 6], [3, 6])
+    >>> pool, marks = np.array([3, 5, 5, 8, 1, 5]), np.zeros(9, np.int32)
+    >>> spans = find_spans(pool, np.array([0, 4]), np.array([4, 6]), np.array([5, 5]), marks)
+    >>> [bounds.tolist() for bounds in spans]
+    [[1, 5], [3, 6]]
     """
     return _bounds(pool, begins, ends, wanted), _bounds(pool, begins, ends, wanted, "right")
 
@@ -47,9 +52,11 @@ def common_items(
     other_pool: Ints,
     other_begins: Ints,
     other_ends: Ints,
+    marks: Numbers,
     at: int,
     resume: int,
     budget: int,
+    counting: bool,
     of: Ints,
     positions: Ints,
     firsts: Ints,
@@ -58,24 +65,32 @@ def common_items(
     """What is in both lists of each of n pairs, from a cursor on, until the room is used up.
 
     pool, other_pool : int64[any] · begins, ends, other_begins, other_ends : int64[n]; the lists of
-      pair i are `pool[begins[i]:ends[i]]` and `other_pool[other_begins[i]:other_ends[i]]`, sorted
+      pair i are `pool[begins[i]:ends[i]]` and `other_pool[other_begins[i]:other_ends[i]]`, sorted,
+      of items from 0
+    marks : int32[d], all 0, and again on return; one for each item that may be
     at, resume : the cursor: the first pair, and from which position on in its first list (-1 at
       the beginning)
     budget : about how many items of first lists may be read before the call returns
-    of, positions, firsts, lasts : int64[room], room > 0; filled with, for each item of a first
-      list that is in the other: the pair, the position in `pool`, and where its like begin and
-      end in `other_pool`
+    counting : only count each item of a first list with each that is like it in the other
+    of, positions, firsts, lasts : int64[room], room > 0 unless counting; filled with, for each item
+      of a first list that is in the other: the pair, the position in `pool`, and where its like
+      begin and end in `other_pool`
     returns (m, at, resume): how many were found, and the cursor to go on from; at = n at the end
-    Cost: for each item of the first list, the logarithm of how far the next is in the other.
+    Cost: for each item of the first list, the logarithm of how far the next is in the other; where
+    pairs that follow each other have the same other list, and together as many items as it has,
+    a read of a mark.
 
     >>> pool, other = np.array([1, 4, 4, 9]), np.array([4, 4, 7, 9])
     >>> whole = np.array([0]), np.array([4])
     >>> of, positions, firsts, lasts = np.zeros((4, 3), np.int64)
     >>> room = of, positions, firsts, lasts
-    >>> common_items(pool, *whole, other, *whole, 0, -1, 100, *room)
+    >>> marks = np.zeros(10, np.int32)
+    >>> common_items(pool, *whole, other, *whole, marks, 0, -1, 100, False, *room)
     (3, 1, -1)
     >>> positions.tolist(), firsts.tolist(), lasts.tolist()
     ([1, 2, 3], [0, 0, 3], [2, 2, 4])
+    >>> common_items(pool, *whole, other, *whole, marks, 0, -1, 100, True, *room)
+    (5, 1, -1)
     """
     found, n = 0, len(begins)
     while at < n and budget > 0:
@@ -84,6 +99,11 @@ def common_items(
         others = np.full(len(mine), other_begins[at]), np.full(len(mine), other_ends[at])
         low, high = (_bounds(other_pool, *others, pool[mine], side) for side in ("left", "right"))
         hits = np.flatnonzero(low < high)
+        if counting:
+            found += int((high - low).sum())
+            resume = -1
+            at += 1
+            continue
         room = len(of) - found
         if len(hits) > room:
             resume = int(mine[hits[room]])

@@ -10,65 +10,98 @@ from hypothesis import strategies as st
 from pointstamp.kernels.lookups import common_items, find_spans
 
 FORMS = pytest.mark.parametrize("form", ["compiled", "plain"])
-GREATEST, LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+N = 8
 
-items = st.sampled_from([LEAST, -3, 0, 1, 2, 3, 4, 5, 9, GREATEST])
-sorted_lists = st.lists(items, max_size=12).map(sorted)
+items = st.integers(0, N - 1)
+sorted_lists = st.lists(st.lists(items, max_size=12).map(sorted), min_size=1, max_size=4)
+which = st.integers(0, 3)
 
 
 def of_form(kernel, form):
     return kernel if form == "compiled" else kernel.plain
 
 
-def pool_of(lists):
-    ends = np.cumsum([0, *map(len, lists)])
+def spans_of(lists, chosen):
+    """A pool of the lists, and the spans of those that are chosen, in which some repeat."""
+    bounds = np.cumsum([0, *map(len, lists)])
     pool = np.array([item for each in lists for item in each], np.int64)
-    return pool, ends[:-1].astype(np.int64), ends[1:].astype(np.int64)
+    chosen = np.array(chosen, np.int64)
+    return pool, bounds[:-1][chosen], bounds[1:][chosen]
 
 
 @FORMS
-@given(lists=st.lists(st.tuples(sorted_lists, items), max_size=6))
-def test_spans_are_where_an_item_and_its_like_are(form, lists):
-    pool, begins, ends = pool_of([each for each, _ in lists])
-    wanted = np.array([item for _, item in lists], np.int64)
-    firsts, lasts = of_form(find_spans, form)(pool, begins, ends, wanted)
-    for (each, item), begin, first, last in zip(lists, begins, firsts, lasts, strict=True):
-        assert last - first == each.count(item)
-        assert first - begin == sum(other < item for other in each)
+@given(lists=sorted_lists, asked=st.lists(st.tuples(which, items), max_size=20))
+def test_spans_are_where_an_item_and_its_like_are(form, lists, asked):
+    asked = [(i % len(lists), item) for i, item in asked]
+    pool, begins, ends = spans_of(lists, [i for i, _ in asked])
+    wanted, marks = np.array([item for _, item in asked], np.int64), np.zeros(N, np.int32)
+    firsts, lasts = of_form(find_spans, form)(pool, begins, ends, wanted, marks)
+    assert not marks.any()
+    for (i, item), begin, first, last in zip(asked, begins, firsts, lasts, strict=True):
+        assert last - first == lists[i].count(item)
+        if item in lists[i]:
+            assert first - begin == lists[i].index(item)
+
+
+def expected_of(lists, pairs):
+    bounds = np.cumsum([0, *map(len, lists)]).tolist()
+    return [
+        [
+            i,
+            bounds[a] + j,
+            bounds[b] + lists[b].index(item),
+            bounds[b] + lists[b].index(item) + lists[b].count(item),
+        ]
+        for i, (a, b) in enumerate(pairs)
+        for j, item in enumerate(lists[a])
+        if item in lists[b]
+    ]
 
 
 @FORMS
 @given(
-    pairs=st.lists(st.tuples(sorted_lists, sorted_lists), max_size=6),
+    lists=sorted_lists,
+    pairs=st.lists(st.tuples(which, which), max_size=8),
+    by_other=st.booleans(),
     room=st.integers(1, 4),
     budget=st.integers(1, 9),
 )
-def test_all_that_is_in_both_lists_comes_once_in_calls_of_any_size(form, pairs, room, budget):
-    mine, others = (pool_of([pair[i] for pair in pairs]) for i in (0, 1))
+def test_all_that_is_in_both_lists_comes_once_in_calls_of_any_size(
+    form, lists, pairs, by_other, room, budget
+):
+    pairs = [(a % len(lists), b % len(lists)) for a, b in pairs]
+    if by_other:
+        pairs.sort(key=lambda pair: pair[1])  # so that lists of others repeat
+    mine, others = (spans_of(lists, [pair[i] for pair in pairs]) for i in (0, 1))
+    run, marks = of_form(common_items, form), np.zeros(N, np.int32)
     filled = np.zeros((4, room), np.int64)
     found, at, resume = [], 0, -1
     while at < len(pairs):
         before = at, resume
-        n, at, resume = of_form(common_items, form)(*mine, *others, at, resume, budget, *filled)
+        n, at, resume = run(*mine, *others, marks, at, resume, budget, False, *filled)
         assert n <= room
         assert (at, resume) != before or n
+        assert not marks.any()
         found += filled[:, :n].T.tolist()
-    expected = []
-    for i, (one, other) in enumerate(pairs):
-        for j, item in enumerate(one):
-            if item in other:
-                first = int(others[1][i]) + other.index(item)
-                expected.append([i, int(mine[1][i]) + j, first, first + other.count(item)])
+    expected = expected_of(lists, pairs)
     assert found == expected
+    counted, at = 0, 0
+    while at < len(pairs):
+        n, at, _ = run(*mine, *others, marks, at, -1, budget, True, *filled[:, :0].copy())
+        counted += n
+    assert counted == sum(last - first for _, _, first, last in expected)
 
 
-def test_lists_of_very_different_lengths():
-    long, short = np.arange(0, 300_000, 3), np.array([-1, 0, 7, 150_000, 299_997, 400_000])
-    filled = np.zeros((4, 10), np.int64)
+@FORMS
+def test_lists_of_very_different_lengths(form):
+    long, short = np.arange(0, 300_000, 3), np.array([0, 7, 150_000, 299_997, 400_000])
+    marks, filled = np.zeros(400_001, np.int32), np.zeros((4, 10), np.int64)
     for one, other in [(short, long), (long, short)]:
         whole = (np.array([0]), np.array([len(one)])), (np.array([0]), np.array([len(other)]))
-        called = common_items(one, *whole[0], other, *whole[1], 0, -1, 1, *filled)
-        assert called == (3, 1, -1)
+        found = of_form(common_items, form)(
+            one, *whole[0], other, *whole[1], marks, 0, -1, 1, False, *filled
+        )
+        assert found == (3, 1, -1)
         assert one[filled[1, :3]].tolist() == [0, 150_000, 299_997]
         assert other[filled[2, :3]].tolist() == [0, 150_000, 299_997]
         assert (filled[3, :3] - filled[2, :3]).tolist() == [1, 1, 1]

@@ -39,15 +39,19 @@ from pointstamp.graph.tables.numbered_graph import (
     EdgeLists,
     Ints,
     NumberedGraph,
+    Span,
     common,
+    count_common,
     spread,
 )
 from pointstamp.graph.tables.sql_text import Named, Tree, names_in
 from pointstamp.graph.tables.sql_values import field_of, holds
-from pointstamp.kernels.lookups import find_spans
 
 MAX_COMBINED = 10_000_000
 """So many records a worker makes of parts that have nothing in common, where there is no limit."""
+
+MUCH_LONGER = 8
+"""A list this many times longer than another one is not read from end to end in its place."""
 
 _FEW, _WAITING = 1 << 13, 64
 """Of pieces with fewer matches, so many are put together: each goes through operators by itself."""
@@ -407,26 +411,20 @@ class _SearchSteps:
         name = f"v{vertex}"
 
         def extend(prefixes: Prefixes) -> Iterator[Prefixes]:
-            spans = [link.lists.spans(prefixes[link.key]) for link in links]
-            shortest = np.stack([ends - begins for begins, ends in spans]).argmin(axis=0)
-            for j, link in enumerate(links):
-                chosen = np.flatnonzero(shortest == j)
-                if len(chosen):
-                    parts = [(begins[chosen], ends[chosen]) for begins, ends in spans]
-                    # Found before columns are taken: of what the first list has, most is not there.
-                    found = _in_all(link, parts.pop(j), [*links[:j], *links[j + 1 :]], parts)
-                    for of, at, others in found:
-                        fresh = {name: link.lists.others[at]}
-                        self._note_edge(fresh, link, at)
-                        yield from self._with_edges(prefixes, chosen[of], fresh, others)
+            for chosen, (link, span), others in _by_shortest(prefixes, links):
+                # Found before columns are taken: of what the first list has, most is not there.
+                for of, at, found in _in_all(link, span, others):
+                    fresh = {name: link.lists.others[at]}
+                    self._note_edge(fresh, link, at)
+                    yield from self._with_edges(prefixes, chosen[of], fresh, found)
 
         def count(prefixes: Prefixes) -> int:
-            [link] = links
-            keys = prefixes[link.key]
-            return int((link.lists.starts[keys + 1] - link.lists.starts[keys]).sum())
+            return sum(
+                _n_in_all(link, span, others)
+                for _, (link, span), others in _by_shortest(prefixes, links)
+            )
 
-        bound = {name, *(link.edge for link in links)}
-        return extend, count if len(links) == 1 else None, bound
+        return extend, count, {name, *(link.edge for link in links)}
 
     def _note_edge(self, prefixes: Prefixes, link: _Link, at: Ints) -> None:
         if link.edge in self._kept_edges:
@@ -470,30 +468,70 @@ _Found = tuple[_Link, Ints, Ints]
 """Where the edges of a link begin and end, int64[k] each, in its lists."""
 
 
-def _in_all(
-    link: _Link,
-    span: tuple[Ints, Ints],
-    others: list[_Link],
-    spans: list[tuple[Ints, Ints]],
-) -> Iterator[tuple[Ints, Ints, list[_Found]]]:
-    """What is in the list of a link and in those of the others: of which, where, and where there.
+_Lists = tuple[_Link, Span]
+"""Of a link, where the list of each of some prefixes begins and ends."""
 
-    span, spans : where each list begins and ends, of the link and of the others
+
+def _by_shortest(
+    prefixes: Prefixes, links: list[_Link]
+) -> Iterator[tuple[Ints, _Lists, list[_Lists]]]:
+    """The prefixes in which a link has the fewest edges, their lists by it, and by the others.
+
+    The link whose lists change least from prefix to prefix comes first only where its list is much
+    the shortest, and is the first of the others elsewhere: it is looked up by marks.
     """
+    keys = [prefixes[link.key] for link in links]
+    lists = [(link, link.lists.spans(k)) for link, k in zip(links, keys, strict=True)]
+    if len(links) == 1:
+        yield np.arange(len(keys[0])), lists[0], []
+        return
+    steadiest = min(range(len(keys)), key=lambda j: np.count_nonzero(np.diff(keys[j])))
+    sizes = np.stack([ends - begins for _, (begins, ends) in lists])
+    sizes[steadiest] *= MUCH_LONGER
+    shortest = sizes.argmin(axis=0)
+    order = sorted(range(len(links)), key=lambda j: j != steadiest)
+    for j in order:
+        chosen = np.flatnonzero(shortest == j)
+        if len(chosen):
+            first, *others = (
+                (link, (begins[chosen], ends[chosen]))
+                for link, (begins, ends) in (lists[i] for i in sorted(order, key=lambda i: i != j))
+            )
+            yield chosen, first, others
+
+
+def _in_all(
+    link: _Link, span: Span, others: list[_Lists]
+) -> Iterator[tuple[Ints, Ints, list[_Found]]]:
+    """What is in the list of a link and in those of others: of which, where, and where there."""
     if not others:
         for of, at in spread(*span):
             yield of, at, []
         return
-    (second, *more), (span_there, *spans_there) = others, spans
+    (second, span_there), *more = others
     for of, at, firsts, lasts in common(link.lists, span, second.lists, span_there):
         found = [(second, firsts, lasts)]
-        for other, (begins, ends) in zip(more, spans_there, strict=True):
+        for other, (begins, ends) in more:
             vertices = link.lists.others[at]
-            firsts, lasts = find_spans(other.lists.others, begins[of], ends[of], vertices)
+            firsts, lasts = other.lists.found((begins[of], ends[of]), vertices)
             there = np.flatnonzero(firsts < lasts)
             of, at = of[there], at[there]
             found = [*_chosen(found, there), (other, firsts[there], lasts[there])]
         yield of, at, found
+
+
+def _n_in_all(link: _Link, span: Span, others: list[_Lists]) -> int:
+    """How many there are, once for each of parallel edges."""
+    if not others:
+        begins, ends = span
+        return int((ends - begins).sum())
+    if len(others) == 1:
+        [(second, span_there)] = others
+        return count_common(link.lists, span, second.lists, span_there)
+    return sum(
+        int(np.prod([lasts - firsts for _, firsts, lasts in found], axis=0).sum())
+        for _, _, found in _in_all(link, span, others)
+    )
 
 
 def _chosen(found: list[_Found], rows: Ints) -> list[_Found]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.kernels.hashing import contiguous
-from pointstamp.kernels.lists import group, starts_of
+from pointstamp.kernels.lists import Numbers, group, starts_of
 from pointstamp.kernels.lookups import common_items, find_spans
 
 Ints = npt.NDArray[np.int64]
@@ -63,7 +63,15 @@ class EdgeLists:
 
     def between(self, keys: Ints, others: Ints) -> tuple[Ints, Ints]:
         """Where the edges of each pair begin and end, int64[k] each."""
-        return find_spans(self.others, *self.spans(keys), contiguous(others))
+        return self.found(self.spans(keys), others)
+
+    def found(self, span: Span, others: Ints) -> Span:
+        """Where in each list one of the other ends begins and ends."""
+        return find_spans(self.others, *span, contiguous(others), self.marks())
+
+    def marks(self) -> Numbers:
+        """A mark for each vertex, none of which is set: memory that is touched where one is."""
+        return np.zeros(len(self.starts), np.int32)
 
 
 def spread(begins: Ints, ends: Ints, piece: int = PIECE) -> Iterator[tuple[Ints, Ints]]:
@@ -91,13 +99,41 @@ def common(
     in the other. The arrays are views, filled anew for the next ones.
     """
     room = np.empty((4, PIECE), np.int64)
-    at, resume, n = 0, -1, len(span[0])
-    while at < n:
-        found, at, resume = common_items(
-            lists.others, *span, other_lists.others, *other_span, at, resume, READ, *room
-        )
+    for found in _in_calls(lists, span, other_lists, other_span, False, room):
         of, where, firsts, lasts = room[:, :found]
         yield of, where, firsts, lasts
+
+
+def count_common(lists: EdgeLists, span: Span, other_lists: EdgeLists, other_span: Span) -> int:
+    """How many edges of the first list of each pair meet how many of the second, in all."""
+    none = np.empty((4, 0), np.int64)
+    return sum(_in_calls(lists, span, other_lists, other_span, True, none))
+
+
+def _in_calls(
+    lists: EdgeLists,
+    span: Span,
+    other_lists: EdgeLists,
+    other_span: Span,
+    counting: bool,
+    room: Any,
+) -> Iterator[int]:
+    marks = lists.marks()
+    at, resume = 0, -1
+    while at < len(span[0]):
+        found, at, resume = common_items(
+            lists.others,
+            *span,
+            other_lists.others,
+            *other_span,
+            marks,
+            at,
+            resume,
+            READ,
+            counting,
+            *room,
+        )
+        yield found
 
 
 @dataclass(eq=False)
