@@ -38,7 +38,7 @@ class NumberedTable:
         self.table = table.take(order).combine_chunks()
         self._numbers = numbers(self.table.column(NUMBER).combine_chunks())
         if id_name is not None:
-            self._check_unique(id_name)
+            check_unique(self._numbers, self.table.column(id_name))
 
     def positions(self, found: Any) -> Any:
         """Where the records of numbers are, an Arrow array; null for those that are not here."""
@@ -53,19 +53,24 @@ class NumberedTable:
             missing |= found.is_null().to_numpy(zero_copy_only=False)
         return pa.array(at, mask=missing)
 
-    def _check_unique(self, id_name: str) -> None:
-        repeated = np.flatnonzero(self._numbers[1:] == self._numbers[:-1])
-        if not len(repeated):
-            return
-        at = int(repeated[0])
-        one, other = self.table.column(id_name)[at : at + 2].to_pylist()
-        if one == other:
-            raise GraphError(
-                f"{len(repeated)} vertices have an id that another one has, such as {one!r}"
-            )
+
+def check_unique(numbers: Any, ids: Any) -> None:
+    """Refuse numbers in order of which two are alike: those of one id, or of two with one hash.
+
+    numbers : int64[n] · ids : pyarrow column of n ids, for what is said
+    """
+    repeated = np.flatnonzero(numbers[1:] == numbers[:-1])
+    if not len(repeated):
+        return
+    at = int(repeated[0])
+    one, other = ids[at : at + 2].to_pylist()
+    if one == other:
         raise GraphError(
-            f"the ids {one!r} and {other!r} have one hash of 64 bits: rename one of the two"
+            f"{len(repeated)} vertices have an id that another one has, such as {one!r}"
         )
+    raise GraphError(
+        f"the ids {one!r} and {other!r} have one hash of 64 bits: rename one of the two"
+    )
 
 
 def attached(

@@ -3,14 +3,15 @@
     edges    --> numbers of both ends ---> the question's dataflow --> answers by vertex
     vertices --> numbers ----------------> attached to the vertices, ids put back
 
-For a search, numbers and what conditions name go to all workers; all other attributes stay where
-they are, and are attached to what is found.
+For a search, numbers and what conditions name go to all workers. All other attributes do so, too,
+if they are small; if not, they stay where they are, and what is found goes there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,12 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Pipeline
 from pointstamp.dataflow.stash import Stash, in_memory
 from pointstamp.graph.tables.answer_values import as_values
-from pointstamp.graph.tables.attached import NumberedTable, attached, numbered_tables
+from pointstamp.graph.tables.attached import (
+    NumberedTable,
+    attached,
+    check_unique,
+    numbered_tables,
+)
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.frame_columns import struct_of, with_column
 from pointstamp.graph.tables.hashed_ids import NUMBER, hashed_ids, numbered_ends, with_numbers
@@ -33,6 +39,7 @@ from pointstamp.graph.tables.list_searches import with_ids
 from pointstamp.graph.tables.numbered_graph import NumberedGraph
 from pointstamp.graph.tables.path_search import LengthTask, PathEnds
 from pointstamp.graph.tables.search_task import CountTask, FindTask, SearchTask, searched
+from pointstamp.graph.tables.small_tables import chosen_by_size, sizes_of
 from pointstamp.graph.tables.sql_text import names_in
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.graph.vertex_columns import VERTEX
@@ -175,29 +182,58 @@ class SearchFlow:
     def __call__(self, scope: Scope, vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
         """Lay it out."""
         of_vertices, of_edges = _both_numbered(scope, vertices, edges)
-        graphs = whole_graphs(of_vertices, of_edges, *_asked(self.searches))
+        of_vertices_here, of_edges_here = self._attributes
+        sizes = sizes_of(of_vertices, of_vertices_here).concat(sizes_of(of_edges, of_edges_here))
+        few_vertices, few_edges = _asked(self.searches)
+        graphs = graphs_of(
+            chosen_by_size(of_vertices, sizes, _columns(few_vertices, of_vertices_here, NUMBER)),
+            chosen_by_size(of_edges, sizes, _columns(few_edges, of_edges_here, *_ENDS, NUMBER)),
+        )
+        large_edges = chosen_by_size(of_edges, sizes, _unless_small).map_batches(_without_ends)
         tables = {
-            "vertex": numbered_tables(of_vertices, ID),
-            "edge": numbered_tables(of_edges.map_batches(_without_ends)),
+            "vertex": numbered_tables(chosen_by_size(of_vertices, sizes, _unless_small), ID),
+            "edge": numbered_tables(large_edges),
         }
-        found = [self._with_structs(search, graphs, tables) for search in self.searches]
+        found = [
+            records
+            for search in self.searches
+            for records in (
+                self._with_attributes(search, graphs),
+                self._with_structs(search, graphs, tables),
+            )
+        ]
         return scope.concatenate(found)
+
+    @property
+    def _attributes(self) -> tuple[list[str], list[str]]:
+        """The columns of vertices and of edges that matches have, and ids, which are checked."""
+        of_vertices, of_edges = (
+            [
+                field.name
+                for name, of_kind in self.columns.items()
+                if of_kind == kind
+                for field in self.schema.field(name).type
+            ]
+            for kind in ("vertex", "edge")
+        )
+        return list(dict.fromkeys([*of_vertices, ID])), list(dict.fromkeys(of_edges))
+
+    def _with_attributes(self, search: ElementSearch, graphs: Stream[Any]) -> Stream[Any]:
+        """The matches where the graphs have all attributes."""
+        found = searched(graphs, _TaskWithAttributes(search, self._attributes))
+        return found.map_batches(partial(self._named, search))
 
     def _with_structs(
         self, search: ElementSearch, graphs: Stream[Any], tables: dict[str, Stream[Any]]
     ) -> Stream[Any]:
-        found = searched(graphs, _WholeTask(FindTask(search)))
-        elements: dict[str, tuple[str, str]] = {
-            name: (kind, f"{kind[0]}{i}") for name, kind, i in search.pattern.columns
-        }
-        for name, (kind, column) in elements.items():
+        """The matches where they have not."""
+        found = searched(graphs, _WholeTask(FindTask(search), self._attributes))
+        for name, (kind, column) in _elements(search).items():
             found = attached(found, column, tables[kind], _struct(name), f"Attach {name}")
-        return found.map_batches(lambda batch: self._named(search, elements, batch))
+        return found.map_batches(partial(self._named, search))
 
-    def _named(
-        self, search: ElementSearch, elements: Mapping[str, tuple[str, str]], batch: Any
-    ) -> Any:
-        n = batch.num_rows
+    def _named(self, search: ElementSearch, batch: Any) -> Any:
+        n, elements = batch.num_rows, _elements(search)
         result = {
             name: batch.column(f"struct {name}")
             if name in elements
@@ -210,6 +246,26 @@ class SearchFlow:
             result["_direction"] = pa.array([search.pattern.direction] * n, pa.string())
         found = pa.RecordBatch.from_arrays(list(result.values()), names=list(result))
         return conform(found, self.schema)
+
+
+def _elements(search: ElementSearch) -> dict[str, tuple[str, str]]:
+    """By name, the kind of each element and its column in what is found."""
+    return {name: (kind, f"{kind[0]}{i}") for name, kind, i in search.pattern.columns}
+
+
+def _columns(few: list[str], more: list[str], *always: str) -> Callable[[Any, bool], Any]:
+    """The columns that go to all workers: few, and those of matches where tables are small."""
+
+    def choose(batch: Any, small: bool) -> Any:
+        return batch.select(
+            list(dict.fromkeys([*more, *few, *always] if small else [*few, *always]))
+        )
+
+    return choose
+
+
+def _unless_small(batch: Any, small: bool) -> Any:
+    return None if small else batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,15 +384,29 @@ class _WholeGraph:
     vertices: Any
     edges: Any
 
+    def has(self, of_vertices: list[str], of_edges: list[str]) -> bool:
+        """Whether these columns of all vertices and edges are here."""
+        given = (self.graph.vertices, of_vertices), (self.graph.edges, of_edges)
+        return all(table is None or {*names} <= {*table.schema.names} for table, names in given)
+
 
 @dataclass(frozen=True, eq=False)
 class _WholeTask:
-    """A search in a `_WholeGraph`, whose matches are named by what the numbers stand for."""
+    """A search in a `_WholeGraph`, whose matches are named by what the numbers stand for.
+
+    Attributes
+    ----------
+    task : SearchTask
+    unless : the columns of vertices and of edges with which another task finds the same
+    """
 
     task: Any
+    unless: tuple[list[str], list[str]] | None = None
 
     def pieces(self, whole: Any, index: int, peers: int) -> Iterator[Any]:
         """What the task finds."""
+        if self.unless is not None and whole.has(*self.unless):
+            return
         stand_for = {"v": whole.vertices, "e": whole.edges}
         for batch in self.task.pieces(whole.graph, index, peers):
             columns = [
@@ -348,6 +418,39 @@ class _WholeTask:
             yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+@dataclass(frozen=True, eq=False)
+class _TaskWithAttributes:
+    """A search in a `_WholeGraph` that has all attributes, whose matches are structs of these."""
+
+    search: ElementSearch
+    attributes: tuple[list[str], list[str]]
+
+    def pieces(self, whole: Any, index: int, peers: int) -> Iterator[Any]:
+        """The matches; none where attributes are elsewhere."""
+        if not whole.graph.n or not whole.has(*self.attributes):
+            return
+        check_unique(whole.vertices, whole.graph.vertices.column(ID))
+        elements = _elements(self.search)
+        kinds = {kind for kind, _ in elements.values()}
+        tables = zip(
+            ("vertex", "edge"),
+            (whole.graph.vertices, whole.graph.edges),
+            self.attributes,
+            strict=True,
+        )
+        structs = {
+            kind: struct_of(table.select(names))
+            for kind, table, names in tables
+            if kind in kinds and table is not None
+        }
+        for found in self.search.matches(whole.graph, index, peers):
+            columns = {
+                f"struct {name}": structs[kind].take(arrow_array(found[column]))
+                for name, (kind, column) in elements.items()
+            }
+            yield pa.RecordBatch.from_pydict(columns)
+
+
 def _numbered(name: str) -> tuple[str, ...]:
     """The name alone if it is one of a vertex or an edge of a pattern."""
     return (name,) if name[0] in "ve" and name[1:].isdigit() else ()
@@ -357,8 +460,14 @@ def whole_graphs(
     vertices: Stream[Any], edges: Stream[Any], of_vertices: list[str], of_edges: list[str]
 ) -> Stream[Any]:
     """The graph of each time, at every worker, with the columns that are named of both."""
-    few_vertices = vertices.map_batches(lambda batch: batch.select([*of_vertices, NUMBER]))
-    few_edges = edges.map_batches(lambda batch: batch.select([*of_edges, *_ENDS, NUMBER]))
+    return graphs_of(
+        vertices.map_batches(lambda batch: batch.select([*of_vertices, NUMBER])),
+        edges.map_batches(lambda batch: batch.select([*of_edges, *_ENDS, NUMBER])),
+    )
+
+
+def graphs_of(vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
+    """The graph of each time, at every worker, with all columns that are given of both."""
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Input, Output], None]:
         capability.drop()
@@ -371,7 +480,7 @@ def whole_graphs(
 
         return logic
 
-    return few_vertices.binary_frontier(few_edges, Broadcast(), Broadcast(), "Graph", build)
+    return vertices.binary_frontier(edges, Broadcast(), Broadcast(), "Graph", build)
 
 
 def _whole(vertices: list[Any], edges: list[Any]) -> _WholeGraph:
