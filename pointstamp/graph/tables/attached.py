@@ -24,6 +24,7 @@ from pointstamp.dataflow.stash import Stash, in_memory
 from pointstamp.errors import GraphError
 from pointstamp.graph.tables.hashed_ids import NUMBER
 from pointstamp.joins.join_operators import with_graph
+from pointstamp.kernels.lists import DenseIds, Ints
 from pointstamp.operators.stream import Stream
 
 Attach = Callable[[Any, Any, Any], Any]
@@ -36,22 +37,37 @@ class NumberedTable:
     def __init__(self, table: Any, id_name: str | None = None) -> None:
         order = pc.sort_indices(table.column(NUMBER))
         self.table = table.take(order).combine_chunks()
-        self._numbers = numbers(self.table.column(NUMBER).combine_chunks())
+        in_order = numbers(self.table.column(NUMBER).combine_chunks())
         if id_name is not None:
-            check_unique(self._numbers, self.table.column(id_name))
+            check_unique(in_order, self.table.column(id_name))
+        self._places = PlacesOfNumbers(in_order)
 
     def positions(self, found: Any) -> Any:
         """Where the records of numbers are, an Arrow array; null for those that are not here."""
-        wanted = numbers(found)
-        if not len(self._numbers):
-            return pa.nulls(len(wanted), pa.int64())
-        at = np.searchsorted(self._numbers, wanted)
-        missing = at == len(self._numbers)
-        at[missing] = 0
-        missing |= self._numbers[at] != wanted
+        at = self._places.of(numbers(found))
+        missing = at < 0
         if found.null_count:
             missing |= found.is_null().to_numpy(zero_copy_only=False)
         return pa.array(at, mask=missing)
+
+
+class PlacesOfNumbers:
+    """Where numbers are among those that are in order: the first place of one that repeats.
+
+    >>> PlacesOfNumbers(np.array([-4, 7, 7, 9])).of(np.array([9, 7, 8])).tolist()
+    [3, 1, -1]
+    """
+
+    def __init__(self, in_order: Ints) -> None:
+        is_first = np.ones(len(in_order), np.bool_)
+        np.not_equal(in_order[1:], in_order[:-1], out=is_first[1:])
+        self._firsts = None if is_first.all() else np.flatnonzero(is_first)
+        self._ids = DenseIds.of(in_order if self._firsts is None else in_order[self._firsts])
+
+    def of(self, wanted: Ints) -> Ints:
+        """The place of each, int64[n]; -1 of those that are not there."""
+        found = self._ids.numbers_of(wanted).astype(np.int64)
+        return found if self._firsts is None else np.where(found < 0, -1, self._firsts[found])
 
 
 def check_unique(numbers: Any, ids: Any) -> None:

@@ -28,6 +28,7 @@ from pointstamp.dataflow.stash import Stash, in_memory
 from pointstamp.graph.tables.answer_values import as_values
 from pointstamp.graph.tables.attached import (
     NumberedTable,
+    PlacesOfNumbers,
     attached,
     check_unique,
     numbered_tables,
@@ -494,9 +495,10 @@ def _whole(vertices: list[Any], edges: list[Any]) -> _WholeGraph:
     if links is None:
         return _WholeGraph(NumberedGraph(len(ids), none, none, people), ids, none)
     ends = [numbers(links.column(name).combine_chunks()) for name in _ENDS]
-    places = [np.minimum(np.searchsorted(ids, column), len(ids) - 1) for column in ends]
+    of_numbers = PlacesOfNumbers(ids)
+    places = [of_numbers.of(column) for column in ends]
     # An edge to what is no vertex is none, as in a join.
-    kept = (ids[places[0]] == ends[0]) & (ids[places[1]] == ends[1])
+    kept = (places[0] >= 0) & (places[1] >= 0)
     links = links.filter(pa.array(kept)).combine_chunks()
     source, target = (place[kept] for place in places)
     rows = numbers(links.column(NUMBER).combine_chunks())

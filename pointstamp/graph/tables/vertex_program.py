@@ -50,6 +50,7 @@ from pointstamp.graph.tables.messages import (
 from pointstamp.graph.tables.sql_text import names_in
 from pointstamp.joins.join_operators import SOURCE, TARGET
 from pointstamp.kernels.hashing import hash_ints
+from pointstamp.kernels.lists import numbers_of
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 
@@ -192,10 +193,8 @@ class _ProgramPart:
         distinct = np.unique(self._targets)
         of = owners(arrow_array(distinct), self._peers)
         self._ghosts = [distinct[of == worker] for worker in range(self._peers)]
-        in_order = np.concatenate(self._ghosts)
-        order = np.argsort(in_order)
-        found = np.searchsorted(in_order[order], self._targets)
-        self._place = order[found] if len(order) else np.empty(0, np.int64)
+        order = np.argsort(np.concatenate(self._ghosts))
+        self._place = order[numbers_of(distinct, self._targets)]
         return self._sent([pa.table({NUMBER: ghosts}) for ghosts in self._ghosts])
 
     def _known(self) -> list[Any]:
