@@ -21,7 +21,7 @@ cdef int64_t FIRST = INT64_MIN
 cdef enum:
     LONGER = 8  # a list this many times longer than the other is galloped through, not read
     MARKED_LISTS = 8  # a mark has as many bits
-    QUESTIONS_OF_A_MARK = 2  # so many items can be marked in the time of finding one by halves
+    QUESTIONS_OF_A_MARK = 2  # so many items can be marked in the time of finding one by galloping
 
 
 def extend(
@@ -348,26 +348,13 @@ def find_spans(Ints pool, Ints begins, Ints ends, Ints wanted, int32_t[::1] mark
                     i += 1
                 mark_places(items, begin, end, marks, False)
             while i < j:
-                first = first_not_below(items, begin, end, wanted[i])
+                first = gallop(items, begin, end, wanted[i])
                 firsts[i] = first
                 lasts[i] = first
                 if first < end and items[first] == wanted[i]:
                     lasts[i] = end_of_like(items, first, end)
                 i += 1
     return array_of_firsts, array_of_lasts
-
-
-cdef inline int64_t first_not_below(
-    const int64_t *items, int64_t low, int64_t high, int64_t value
-) noexcept nogil:
-    cdef int64_t middle
-    while low < high:
-        middle = (low + high) >> 1
-        if items[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 cdef inline bint is_worth_marking(
