@@ -23,6 +23,7 @@ from pointstamp.graph.tables.condition_types import (
     searches_in_zone,
 )
 from pointstamp.graph.tables.element_search import ElementSearch
+from pointstamp.graph.tables.ends_of_edges import ends_of
 from pointstamp.graph.tables.exchanged import (
     AnswerFlow,
     CountFlow,
@@ -101,6 +102,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         from pyspark.sql.types import StructType
 
         self._ends_are_vertices = edges is None
+        self._vertices_are_ends = False
         if edges is None:
             edges = vertices
             _check_columns(edges, [SOURCE, TARGET], "edges")
@@ -108,7 +110,9 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
             vertices = ends.union(edges.selectExpr(f"{TARGET} as {ID}")).distinct()
             of_ids = {edges.schema[name].dataType for name in (SOURCE, TARGET)}
             if len(of_ids) == 1:
-                vertices = known(vertices, StructType().add(ID, of_ids.pop()))
+                (of_id,) = of_ids
+                vertices = known(vertices, StructType().add(ID, of_id))
+                self._vertices_are_ends = _is_found_by_workers(of_id)
         _check_columns(vertices, [ID], "vertices")
         _check_columns(edges, [SOURCE, TARGET], "edges")
         _check_types(vertices, edges)
@@ -184,13 +188,14 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
 
     def as_undirected(self) -> SparkGraph:
         """The graph with each edge in both directions, with the same attributes."""
-        return self._with(self._vertices, self._edges.unionByName(self.reverse().edges))
+        both = self._edges.unionByName(self.reverse().edges)
+        return self._with(self._vertices, both, same_ends=True)
 
     def reverse(self) -> SparkGraph:
         """The graph with each edge the other way round."""
         turned = {SOURCE: TARGET, TARGET: SOURCE}
         columns = [column_of(turned.get(c, c)).alias(c) for c in self._edges.columns]
-        return self._with(self._vertices, self._edges.select(*columns))
+        return self._with(self._vertices, self._edges.select(*columns), same_ends=True)
 
     def aggregate_messages(
         self,
@@ -305,9 +310,12 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
             edges = edges.join(ids, end, "left_semi")
         return edges.select(*map(column_of, self._edges.columns))
 
-    def _with(self, vertices: DataFrame, edges: DataFrame) -> SparkGraph:
+    def _with(
+        self, vertices: DataFrame, edges: DataFrame, *, same_ends: bool = False
+    ) -> SparkGraph:
         found = SparkGraph(vertices, edges, workers=self._workers)
         found._ends_are_vertices = self._ends_are_vertices
+        found._vertices_are_ends = self._vertices_are_ends and same_ends
         return found
 
     def validate(self) -> None:
@@ -455,11 +463,18 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         return called_at(self._vertices.sparkSession, call_site(method))
 
     def _run(self, what: str, flow: Any, edges: DataFrame, schema: str | StructType) -> DataFrame:
-        def build(scope: Any, vertices: Any, edges: Any) -> Any:
+        def of_edges(scope: Any, edges: Any) -> Any:
+            return flow(scope, ends_of(edges), edges)
+
+        def of_both(scope: Any, vertices: Any, edges: Any) -> Any:
             return flow(scope, vertices, edges)
 
+        build: Any = of_both
+        inputs = {"vertices": self._vertices, "edges": edges}
+        if self._vertices_are_ends:
+            build, inputs = of_edges, {"edges": edges}
         build.__qualname__ = what  # as which Spark's UI has it
-        return run(build, {"vertices": self._vertices, "edges": edges}, schema, self._workers)
+        return run(build, inputs, schema, self._workers)
 
 
 def _selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -486,6 +501,22 @@ def _arrow(schema: StructType) -> Any:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def _is_found_by_workers(of_id: DataType) -> bool:
+    """Whether ids that differ have different records: not -0.0, or text that is compared otherwise.
+
+    Of such ids the workers find the ends of edges themselves, so that edges are read once and no
+    shuffle of Spark is needed for the vertices.
+    """
+    name: str = of_id.simpleString()
+    return name in _EXACT or name.startswith("decimal(")
+
+
+_EXACT = {
+    *("tinyint", "smallint", "int", "bigint", "string", "binary", "boolean", "date"),
+    *("timestamp", "timestamp_ntz"),
+}
 
 
 def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
