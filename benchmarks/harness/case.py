@@ -62,7 +62,7 @@ Measure = Callable[["Effort"], Reading]
 
 @dataclass(frozen=True)
 class Effort:
-    """How often to measure: `samples` times, fewer where one takes long.
+    """How often to measure: `samples` times, fewer where one takes long, and once from `once_s` on.
 
     >>> Effort(5).wanted(0.1), Effort(5).wanted(8.0), Effort(5).wanted(30.0)
     (5, 5, 1)
@@ -72,10 +72,11 @@ class Effort:
 
     samples: int
     patience_s: float = 20.0
+    once_s: float = 20.0
 
     def wanted(self, first_s: float) -> int:
         """How many samples, now that the first took `first_s` seconds."""
-        if first_s > 20.0:
+        if first_s > self.once_s:
             return 1
         return min(3, self.samples) if first_s > self.patience_s else self.samples
 

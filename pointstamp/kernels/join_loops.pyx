@@ -327,7 +327,7 @@ cdef inline int64_t end_of_like(const int64_t *pool, int64_t at, int64_t end) no
     return gallop(pool, at, end, value + 1)
 
 
-def find_spans(Ints pool, Ints begins, Ints ends, Ints wanted, int32_t[::1] marks):
+def equal_ranges(Ints pool, Ints begins, Ints ends, Ints wanted, int32_t[::1] marks):
     cdef Py_ssize_t i = 0, j, n = wanted.shape[0]
     array_of_firsts, array_of_lasts = np.empty(n, np.int64), np.empty(n, np.int64)
     cdef int64_t[::1] firsts = array_of_firsts, lasts = array_of_lasts

@@ -13,7 +13,7 @@ from pointstamp.kernels.lists import Ints, Numbers
 
 
 @kernel("join_loops")
-def find_spans(
+def equal_ranges(
     pool: Ints, begins: Ints, ends: Ints, wanted: Ints, marks: Numbers
 ) -> tuple[Ints, Ints]:
     """Where in its list each wanted item begins and ends; an empty span where it is not there.
@@ -26,7 +26,7 @@ def find_spans(
     follow each other have the same list.
 
     >>> pool, marks = np.array([3, 5, 5, 8, 1, 5]), np.zeros(9, np.int32)
-    >>> spans = find_spans(pool, np.array([0, 4]), np.array([4, 6]), np.array([5, 5]), marks)
+    >>> spans = equal_ranges(pool, np.array([0, 4]), np.array([4, 6]), np.array([5, 5]), marks)
     >>> [bounds.tolist() for bounds in spans]
     [[1, 5], [3, 6]]
     """

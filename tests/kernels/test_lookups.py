@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointstamp.kernels.lookups import common_items, find_spans
+from pointstamp.kernels.lookups import common_items, equal_ranges
 
 FORMS = pytest.mark.parametrize("form", ["compiled", "plain"])
 N = 8
@@ -35,7 +35,7 @@ def test_spans_are_where_an_item_and_its_like_are(form, lists, asked):
     asked = [(i % len(lists), item) for i, item in asked]
     pool, begins, ends = spans_of(lists, [i for i, _ in asked])
     wanted, marks = np.array([item for _, item in asked], np.int64), np.zeros(N, np.int32)
-    firsts, lasts = of_form(find_spans, form)(pool, begins, ends, wanted, marks)
+    firsts, lasts = of_form(equal_ranges, form)(pool, begins, ends, wanted, marks)
     assert not marks.any()
     for (i, item), begin, first, last in zip(asked, begins, firsts, lasts, strict=True):
         assert last - first == lists[i].count(item)

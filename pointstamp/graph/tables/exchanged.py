@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -205,7 +205,7 @@ class SearchFlow:
         ]
         return scope.concatenate(found)
 
-    @property
+    @cached_property
     def _attributes(self) -> tuple[list[str], list[str]]:
         """The columns of vertices and of edges that matches have, and ids, which are checked."""
         of_vertices, of_edges = (

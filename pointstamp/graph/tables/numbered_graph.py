@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.lists import Numbers, group, starts_of
-from pointstamp.kernels.lookups import common_items, find_spans
+from pointstamp.kernels.lookups import common_items, equal_ranges
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -67,7 +67,7 @@ class EdgeLists:
 
     def found(self, span: Span, others: Ints) -> Span:
         """Where in each list one of the other ends begins and ends."""
-        return find_spans(self.others, *span, contiguous(others), self.marks())
+        return equal_ranges(self.others, *span, contiguous(others), self.marks())
 
     def marks(self) -> Numbers:
         """A mark for each vertex, none of which is set: memory that is touched where one is."""
