@@ -89,7 +89,7 @@ class EpochJob:
         run = self.runs.new_run(self._spec, decode, uuid.uuid4().hex)
         control = worker_config(self._spark, certificates)
         task = _EpochTask(run, tuple(self._frames), new_secret(), control, certificates)
-        frame = arriving(list(self._frames.values()), workers)
+        frame = arriving(dict(enumerate(self._frames.values())), workers)
         frame = frame.mapInArrow(task, "part string", barrier=True)
         remember(frame, control)
         try:

@@ -152,7 +152,9 @@ def maintain_stream(
     struct = from_arrow_schema(feed_schema(schema, RESULT))
     decode = {each.name: each.decode for each in changes}
     task = BatchTask.new(spark, spec, decode, place.uri, certificates)
-    return leaving(arriving([each.frame for each in changes], workers), task, workers, struct)
+    return leaving(
+        arriving({n: each.frame for n, each in enumerate(changes)}, workers), task, workers, struct
+    )
 
 
 def _check_stream(name: str, frame: Any) -> None:

@@ -75,9 +75,9 @@ def distribute(
         yield pack(PackedBatch(n % workers, input, batch))
 
 
-def of_one(batches: Iterable[pa.RecordBatch], worker: int) -> Iterator[PackedBatch]:
-    """The same of the first input alone, for the worker that has them already."""
-    return (PackedBatch(worker, 0, batch) for batch in _arriving(batches))
+def of_input(batches: Iterable[pa.RecordBatch], worker: int, input: int) -> Iterator[PackedBatch]:
+    """The same of one input, for the worker that has them already."""
+    return (PackedBatch(worker, input, batch) for batch in _arriving(batches))
 
 
 def _arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -25,7 +25,11 @@ Spark unfolds (`inline` of `arrays_zip`) without a pass in Python, were no quick
 packed batches, with strings or without. By far the most was none of these: `allGather` sleeps
 a second in each task, so the tasks meet at the driver (`driver_control`).
 
-Where the one input is a scan of as many partitions as there are workers, and that is known
+On one machine, Parquet files whose columns are taken as they are the workers read themselves, by
+Arrow (`parquet_files`); where all inputs are such, the first two steps are none, and a task of the
+barrier stage begins with a row that says nothing.
+
+Where the one input is another scan of as many partitions as there are workers, and that is known
 (`scanned_inputs`), the first step is left out: the workers read it, and deal their batches among
 themselves, as a scan may have all records in one of its partitions.
 
@@ -196,7 +200,7 @@ def run(
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.given_inputs import inputs_by_name
     from pointstamp.spark.known_schemas import struct_of
-    from pointstamp.spark.scanned_inputs import is_scanned
+    from pointstamp.spark.scanned_inputs import is_scanned, parquet_scans
     from pointstamp.spark.task import Job, work
 
     inputs = inputs_by_name(build, inputs)
@@ -233,10 +237,9 @@ def run(
     if log is not None:
         log.prepare()
 
-    # Without inputs, the stage still needs rows to come from somewhere: Spark leaves out what
-    # it knows to be empty, but does not know that of what a function makes of nothing.
-    frames = list(inputs.values()) or [spark.range(0)]
-    reads_records = fused or is_scanned(inputs, workers)
+    frames = list(inputs.values())
+    scans = parquet_scans(frames)
+    reads_records = not scans and (fused or is_scanned(inputs, workers))
     # Spark reads a text that is not simple here; nothing runs.
     struct = struct_of(schema)
     arrow_schema = to_arrow_schema(struct, timezone="UTC")
@@ -252,6 +255,7 @@ def run(
         eager,
         counted,
         reads_records,
+        scans,
         fused,
         certificates,
         accumulate,
@@ -262,12 +266,18 @@ def run(
     )
     LOGGER.info("%s is planned, as a barrier stage", description, extra={"workers": workers})
     running = _named(work(job), description)
+    dealt = {number: frame for number, frame in enumerate(frames) if number not in scans}
+    if reads_records:
+        arrived = frames[0]
+    elif dealt:
+        arrived = arriving(dealt, workers)
+    else:
+        arrived = spark.range(0, workers, 1, workers)  # a row for each, so that there are tasks
     if fused:
-        fused_in = frames[0].mapInArrow(running, struct, barrier=True)
-        return _remembered(fused_in, control, description)
-    arrived = frames[0] if reads_records else arriving(frames, workers)
-    unpacked = leaving(arrived, running, workers, struct)
-    return _remembered(unpacked, control, description)
+        result = arrived.mapInArrow(running, struct, barrier=True)
+    else:
+        result = leaving(arrived, running, workers, struct)
+    return _remembered(result, control, description)
 
 
 def _checked(
@@ -307,14 +317,14 @@ def _checked(
     return schema
 
 
-def arriving(frames: Sequence[DataFrame], workers: int) -> DataFrame:
+def arriving(frames: Mapping[int, DataFrame], workers: int) -> DataFrame:
     """The records of several DataFrames as packed batches, with those of a worker in one partition.
 
     Each has the number of its DataFrame as its input.
     """
     packed = _packed()
     dealt = []
-    for number, frame in enumerate(frames):
+    for number, frame in frames.items():
         names = frame.schema.names
         if any(set(".`").intersection(name) for name in names):
             # To `mapInArrow` a dot leads to a field: it finds no such column.

@@ -1,8 +1,11 @@
 """Which inputs the workers of a run read themselves, in place of batches that others have dealt.
 
-The tasks that read an input can be the workers where Spark allows a barrier stage that begins so,
-where there are as many of them as workers, and where that is known when `run` is called. This is
-known on one machine, whose cores do not come and go and where no task waits for a place near its
+On one machine, files of Parquet whose columns are taken as they are the workers read without Spark
+(`parquet_files`).
+
+Else the tasks that read an input can be the workers where Spark allows a barrier stage that begins
+so, where there are as many of them as workers, and where that is known when `run` is called. This
+is known on one machine, whose cores do not come and go and where no task waits for a place near its
 data, of a plan that does nothing but scan, filter and project: the number of its partitions
 depends on the files that were listed and on settings of the session. A union, a limit or a
 coalesce would be refused by Spark, and a shuffle would have to run to know how many partitions
@@ -15,15 +18,19 @@ What is saved is a pass through Python and a shuffle of all records.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pointstamp.spark.call_sites import call_site, called_at
+from pointstamp.spark.parquet_files import ParquetScan, parquet_scan
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+SETTING = "spark.pointstamp.parquet.direct"
+"""Of the session: "false" where Spark is to read all files."""
 
 _NODE = re.compile(
     r"[ :+-]*(\*\(\d+\) )?"
@@ -39,15 +46,39 @@ def is_scanned(inputs: Mapping[str, DataFrame], workers: int) -> bool:
     if len(inputs) != 1:
         return False
     (frame,) = inputs.values()
+    with suppress(PySparkException):
+        return is_scan(_plan(frame)) and frame.rdd.getNumPartitions() == workers
+    return False
+
+
+def parquet_scans(frames: Sequence[DataFrame]) -> dict[int, ParquetScan]:
+    """Those inputs that workers read as files, by number; nothing runs."""
+    scans = {number: _parquet_scan(frame) for number, frame in enumerate(frames)}
+    return {number: scan for number, scan in scans.items() if scan is not None}
+
+
+def _parquet_scan(frame: DataFrame) -> ParquetScan | None:
+    from pyspark.errors import PySparkException
+
+    if (frame.sparkSession.conf.get(SETTING, None) or "true").lower() == "false":
+        return None
+    with suppress(PySparkException):
+        return parquet_scan(frame, _plan(frame))
+    return None
+
+
+def _plan(frame: DataFrame) -> str:
+    """The plan as text; nothing where the workers may be on other machines than the files.
+
+    What is wrong with the plan, which Spark says here, the action says too.
+    """
     spark = frame.sparkSession
     context = context_of(spark)
     if context is None or not re.match(r"local($|\[)", context.master or ""):
-        return False
-    # What is wrong with the plan is said by the action.
-    with suppress(PySparkException), called_at(spark, call_site("run")):
+        return ""
+    with called_at(spark, call_site("run")):
         ((plan,),) = spark.sql("EXPLAIN SELECT * FROM {frame}", frame=frame).collect()
-        return is_scan(plan) and frame.rdd.getNumPartitions() == workers
-    return False
+    return str(plan)
 
 
 def is_scan(plan: str) -> bool:
@@ -58,5 +89,5 @@ def is_scan(plan: str) -> bool:
     >>> is_scan("== Physical Plan ==\nCollectLimit 3\n+- *(1) Range (0, 9, step=1)\n")
     False
     """
-    title, *nodes = plan.strip().splitlines()
+    title, *nodes = plan.strip().splitlines() or [""]
     return title == "== Physical Plan ==" and bool(nodes) and all(map(_NODE.match, nodes))

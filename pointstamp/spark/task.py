@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -44,6 +44,7 @@ from pointstamp.spark import bridge, packed_batches
 from pointstamp.spark.dry_build import check_result
 from pointstamp.spark.given_up import ended_when_given_up
 from pointstamp.spark.packed_batches import PackedBatch
+from pointstamp.spark.parquet_files import ParquetScan
 from pointstamp.spark.run_counts import Tally, WorkerCounts
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class Job:
     log: LoggerFactory | None = None
     reads_records: bool = False
     """Whether the rows that come are records of the one input, and not packed batches."""
+    scans: Mapping[int, ParquetScan] = field(default_factory=dict)
+    """The inputs that workers read as files, by number."""
     gives_records: bool = False
     """Whether the rows that go are records of the result, and not packed batches."""
     certificates: Certificates | None = None
@@ -92,6 +95,21 @@ class Job:
     connections: str = tcp.PER_WORKER
     """What has a connection to each other one of its kind: "worker" or "machine"."""
     description: str = "pointstamp"
+
+    def arrivals(self, rows: Rows, index: int, peers: int) -> Iterator[PackedBatch]:
+        """What worker `index` gets: of the files that it reads, and of the rows of its task."""
+        for number, scan in self.scans.items():
+            yield from packed_batches.of_input(scan.batches(index, peers), index, number)
+        if self.reads_records:
+            yield from packed_batches.of_input(rows, index, 0)
+        elif len(self.scans) < len(self.inputs):
+            yield from packed_batches.unpack(rows)
+
+    def deals(self, number: int, peers: int) -> bool:
+        """Whether workers are to deal what they have read of an input, as one may have all."""
+        if self.gives_records:
+            return False
+        return self.scans[number].is_uneven(peers) if number in self.scans else self.reads_records
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
@@ -162,8 +180,7 @@ def run_task(
     not without this worker.
     """
     index = communicator.index
-    rows = _unbroken(rows)
-    read = packed_batches.of_one(rows, index) if job.reads_records else packed_batches.unpack(rows)
+    read = job.arrivals(_unbroken(rows), index, communicator.peers)
     with reporting(communicator, control):
         for batch in packed_batches.resized(run(job, communicator, read, tally or Tally())):
             yield batch if job.gives_records else packed_batches.pack(PackedBatch(index, 0, batch))
@@ -293,7 +310,7 @@ def run(
         stack.enter_context(registered(worker))
         with worker.dataflow("spark") as scope:
             inputs = [scope.new_input(name) for name in job.inputs]
-            stream = _built(job, scope, [_dealt(job, scope, stream) for _, stream in inputs])
+            stream = _built(job, scope, _dealt(job, scope, [stream for _, stream in inputs]))
             probe = stream.inspect_batch(lambda _, batch: results.append(batch)).probe()
 
         def feed(packed: PackedBatch) -> None:
@@ -310,10 +327,15 @@ def run(
         tally.sent_bytes = getattr(communicator, "n_sent_bytes", 0)
 
 
-def _dealt(job: Job, scope: Scope, stream: Stream[Any]) -> Stream[Any]:
-    """The records that this worker is to have of an input."""
-    if not job.reads_records or job.gives_records:
-        return stream
+def _dealt(job: Job, scope: Scope, streams: Sequence[Stream[Any]]) -> list[Stream[Any]]:
+    """The records that this worker is to have of each input."""
+    return [
+        _in_turns(scope, stream) if job.deals(number, scope.peers) else stream
+        for number, stream in enumerate(streams)
+    ]
+
+
+def _in_turns(scope: Scope, stream: Stream[Any]) -> Stream[Any]:
     # One partition of a scan may have all records, where a file cannot be cut.
     turns = count(scope.index)
     return stream.distribute(lambda time, batch: next(turns) % scope.peers, name="Deal")

@@ -1,0 +1,216 @@
+"""Parquet files that the workers of a run read themselves, without a pass through the JVM.
+
+Spark reads a Parquet file a row at a time, writes Arrow for Python, and shuffles what is dealt to
+the workers; Arrow reads the same columns some ten times as fast. On one machine, where the files of
+a DataFrame are files of the workers too, what Spark would do is known from its plan: all columns
+are plain ones of all files, and nothing is filtered, computed or added from folders' names. Then
+each worker reads a share of the row groups, of about as many bytes as each other's. Of anything
+else, and of types that Spark and Arrow may read otherwise (times, dates, decimals, what is nested),
+Spark reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from pointstamp.errors import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BATCH_ROWS = 1 << 16
+
+MOST_FILES = 1000
+"""Of more, the driver would read for long what is at their ends."""
+
+UNEVEN = 1.25
+"""How many times its share of the bytes a worker may read before records are dealt."""
+
+_PLAN = re.compile(
+    r"== Physical Plan ==\n"
+    r"(?:(?:\*\(1\) )?Project \[(?P<kept>[^\n]*)\]\n *\+- )?"
+    r"(?:(?:\*\(1\) )?ColumnarToRow\n *\+- )?"
+    r"FileScan parquet \[[^\n]*\] Batched: (?:true|false), DataFilters: \[\], Format: Parquet, "
+    r"Location: InMemoryFileIndex\(1 paths\)\[file:[^\n]*, PartitionFilters: \[\], "
+    r"PushedFilters: \[\], ReadSchema: [^\n]*\s*"
+)
+
+_COLUMN = re.compile(r"\w+#\d+L?")
+
+_PLAIN = {
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
+    *(pa.bool_(), pa.string(), pa.binary()),
+}
+
+_WIDER = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+"""Types of columns that Spark reads as another one."""
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A part of a file.
+
+    Attributes
+    ----------
+    file : str
+    number : int
+    n_bytes : int
+    version : (int, int)
+        How long the file was, in bytes, and when it changed, in ns, when it was listed.
+    """
+
+    file: str
+    number: int
+    n_bytes: int
+    version: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class ParquetScan:
+    """What workers read of an input: these columns of these row groups, in this order."""
+
+    schema: pa.Schema
+    row_groups: Sequence[RowGroup]
+
+    def batches(self, index: int, peers: int) -> Iterator[pa.RecordBatch]:
+        """What worker `index` reads.
+
+        Raises
+        ------
+        SourceError
+            If a file has changed since it was listed, or cannot be read.
+        """
+        for group in self._shares(peers)[index]:
+            yield from self._read(group)
+
+    def is_uneven(self, peers: int) -> bool:
+        """Whether a worker reads much more than others, as row groups are not cut."""
+        shares = [sum(group.n_bytes for group in share) for share in self._shares(peers)]
+        return max(shares) * peers > UNEVEN * sum(shares)
+
+    def _shares(self, peers: int) -> list[list[RowGroup]]:
+        """The row groups of each worker: in order, where the middle of each falls."""
+        total = sum(group.n_bytes for group in self.row_groups)
+        shares: list[list[RowGroup]] = [[] for _ in range(peers)]
+        before = 0
+        for group in self.row_groups:
+            middle = 2 * before + group.n_bytes
+            shares[min(middle * peers // (2 * total), peers - 1) if total else 0].append(group)
+            before += group.n_bytes
+        return shares
+
+    def _read(self, group: RowGroup) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        try:
+            if _version(group.file) != group.version:
+                raise SourceError(
+                    f"{group.file} has changed since the DataFrame was made: read it again"
+                )
+            with pq.ParquetFile(group.file) as file:
+                for batch in file.iter_batches(
+                    BATCH_ROWS, [group.number], self.schema.names, use_threads=False
+                ):
+                    yield batch.select(self.schema.names).cast(self.schema)
+        except (OSError, pa.ArrowException) as error:
+            raise SourceError(f"{group.file} cannot be read: {error}") from error
+
+
+def parquet_scan(frame: DataFrame, plan: str) -> ParquetScan | None:
+    """What workers can read themselves of a DataFrame whose `plan` is as Spark explains it."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    if not is_plain_scan(plan):
+        return None
+    schema = to_arrow_schema(frame.schema, timezone="UTC")
+    names = schema.names
+    if not names or len({*names}) < len(names) or not {*schema.types} <= _PLAIN:
+        return None
+    if any(field.dataType.simpleString() not in _NAMES for field in frame.schema):
+        return None
+    files = sorted(frame.inputFiles())
+    paths = [path for path in map(_local_path, files) if path is not None]
+    if len(paths) < len(files) or len(paths) > MOST_FILES or _are_in_columns(paths, names):
+        return None
+    row_groups: list[RowGroup] = []
+    for path in paths:
+        found = _row_groups(path, schema)
+        if found is None:
+            return None
+        row_groups += found
+    return ParquetScan(_nullable(schema), tuple(row_groups))
+
+
+_NAMES = {
+    *("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary")
+}
+"""Types of Spark; text that is compared otherwise has a longer name."""
+
+
+def is_plain_scan(plan: str) -> bool:
+    r"""Whether a plan does nothing but scan columns of the files of one folder, or one file.
+
+    >>> scan = "FileScan parquet [a#0,b#1L] Batched: true, DataFilters: [], Format: Parquet, " \
+    ...     "Location: InMemoryFileIndex(1 paths)[file:/x], PartitionFilters: [], " \
+    ...     "PushedFilters: [], ReadSchema: struct<a:int,b:bigint>"
+    >>> plan = "== Physical Plan ==\n*(1) ColumnarToRow\n+- " + scan + "\n\n"
+    >>> is_plain_scan(plan), is_plain_scan(plan.replace("PushedFilters: []", "PushedFilters: [a]"))
+    (True, False)
+    """
+    found = _PLAN.fullmatch(plan)
+    if found is None:
+        return False
+    kept = found["kept"]
+    return kept is None or all(map(_COLUMN.fullmatch, kept.split(", ")))
+
+
+def _local_path(url: str) -> str | None:
+    parts = urlsplit(url)
+    return unquote(parts.path) if parts.scheme == "file" and not parts.netloc else None
+
+
+def _are_in_columns(paths: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a folder's name says what is in a column, which Spark then believes."""
+    folders = {folder for path in paths for folder in Path(path).parts[:-1]}
+    lower = {name.lower() for name in names}
+    return any(folder.partition("=")[0].lower() in lower for folder in folders if "=" in folder)
+
+
+def _version(path: str) -> tuple[int, int]:
+    found = Path(path).stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _row_groups(path: str, schema: pa.Schema) -> list[RowGroup] | None:
+    """Those of a file; None if it has not these columns, of these types."""
+    import pyarrow.parquet as pq
+
+    try:
+        version = _version(path)
+        with pq.ParquetFile(path) as file:
+            of_file, about = file.schema_arrow, file.metadata
+    except (OSError, pa.ArrowException):
+        return None  # Spark says what is wrong with it
+    lower = [name.lower() for name in of_file.names]
+    for field in schema:
+        if field.name not in of_file.names or lower.count(field.name.lower()) > 1:
+            return None
+        kind = of_file.field(field.name).type
+        if _WIDER.get(kind, kind) != field.type:
+            return None
+    return [
+        RowGroup(path, number, about.row_group(number).total_byte_size, version)
+        for number in range(about.num_row_groups)
+        if about.row_group(number).num_rows
+    ]
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
