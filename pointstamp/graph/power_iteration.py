@@ -25,6 +25,8 @@ from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
 from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.graph.weighted_page_rank import in_order
+from pointstamp.kernels.lists import starts_of, tally
+from pointstamp.kernels.sums import sum_weighted_lists
 from pointstamp.operators.stream import Stream
 
 CLUSTER = "cluster"
@@ -102,8 +104,9 @@ class _Power:
         both = [in_order(partition, links) for links in partition.links]
         heads, tails, weights = (np.concatenate(columns) for columns in zip(*both, strict=True))
         order = np.lexsort((weights, partition.ids[tails], heads))
-        self._heads, self._tails, self._weights = heads[order], tails[order], weights[order]
-        self._sums = np.bincount(self._heads, self._weights, minlength=partition.n)
+        self._tails, self._weights = tails[order], weights[order]
+        self._starts = starts_of(tally(heads, partition.n))
+        self._sums = np.bincount(heads[order], self._weights, minlength=partition.n)
         self._numbers: Floats = np.zeros(partition.n)
         self._next: Floats = np.zeros(partition.n_places)
         self._change = np.inf
@@ -156,8 +159,7 @@ class _Power:
         self._done += 1
 
     def _means(self) -> Floats:
-        passed = self._next[self._tails] * self._weights
-        sums = np.bincount(self._heads, passed, minlength=self._partition.n)
+        sums = sum_weighted_lists(self._starts, self._tails, self._weights, self._next)
         found: Floats = sums / np.where(self._sums > 0, self._sums, 1.0)
         return found
 

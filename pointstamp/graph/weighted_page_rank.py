@@ -25,7 +25,8 @@ from pointstamp.graph.supersteps import Sent
 from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.graph.vertex_lists import with_lists
 from pointstamp.kernels.hashing import contiguous
-from pointstamp.kernels.lists import Numbers, positions
+from pointstamp.kernels.lists import Numbers, group, positions, starts_of, tally
+from pointstamp.kernels.sums import set_values, sum_weighted_lists
 from pointstamp.operators.stream import Stream
 
 RANKS = "ranks"
@@ -135,10 +136,12 @@ class _WeightedRanks:
         self._damping = damping
         self._personal = bool(sources)
         self._k = max(1, len(sources))
-        self._heads, self._tails, self._weights = in_order(partition, partition.links[0])
+        heads, self._tails, self._weights = in_order(partition, partition.links[0])
+        self._starts = starts_of(tally(heads, partition.n))
         heads, _, weights = in_order(partition, partition.links[1])
         self._out = np.bincount(heads, weights, minlength=partition.n)
-        self._parts = np.zeros((partition.n_places, self._k))
+        self._parts = np.zeros((self._k, partition.n_places))
+        """What each vertex passes on: a row for each source."""
         self._begin = np.zeros((partition.n, self._k))
         """Where walks begin: shares of 1 in each column; of all, once they are counted."""
         for j, source in enumerate(sources):
@@ -174,20 +177,19 @@ class _WeightedRanks:
         if not messages:
             return
         slots = value_of(messages, SLOT)
-        values = np.stack([value_of(messages, f"value{j}") for j in range(self._k)], axis=1)
-        own = slots >= 0
-        self._parts[slots[own].astype(np.int64) + self._partition.n] = values[own]
-        for j in range(self._k):
-            highs = int(values[slots == _HIGH, j].astype(np.int64).sum())
-            self._mass[j] += (highs << _HALF) + int(values[slots == _LOW, j].astype(np.int64).sum())
-        changes = values[slots == _CHANGE]
-        self._change = max(self._change, float(changes.max(initial=0.0)))
+        high, low, change = (slots == slot for slot in (_HIGH, _LOW, _CHANGE))
+        for j, parts in enumerate(self._parts):
+            values = value_of(messages, f"value{j}")
+            set_values(slots, contiguous(values), self._partition.n, parts)
+            highs = int(values[high].astype(np.int64).sum())
+            self._mass[j] += (highs << _HALF) + int(values[low].astype(np.int64).sum())
+            self._change = max(self._change, float(values[change].max(initial=0.0)))
 
     def _pass_on(self) -> list[Arrays]:
         partition = self._partition
         dangling = self._out < _LEAST
         parts = self.ranks / np.where(dangling, 1.0, self._out)[:, None]
-        self._parts[: partition.n] = parts
+        self._parts[:, : partition.n] = parts.T
         masses = np.rint(self.ranks[dangling] * _UNIT).astype(np.int64)
         self._mass = [int(masses[:, j].sum()) for j in range(self._k)]
         halves = [divmod(mass, 1 << _HALF) for mass in self._mass]
@@ -201,12 +203,12 @@ class _WeightedRanks:
         return [published, *partition.publish_to_all(self._for_all(of_all))]
 
     def _next_ranks(self) -> None:
-        n, before = self._partition.n, self.ranks
+        before = self.ranks
         begins = (1.0 - self._damping) + self._damping * (np.array(self._mass) / _UNIT)
         self.ranks = self._begin * begins
-        for j in range(self._k):
-            passed = self._parts[self._tails, j] * self._weights
-            self.ranks[:, j] += self._damping * np.bincount(self._heads, passed, minlength=n)
+        for j, parts in enumerate(self._parts):
+            passed = sum_weighted_lists(self._starts, self._tails, self._weights, parts)
+            self.ranks[:, j] += self._damping * passed
         self._change = float(np.abs(self.ranks - before).max(initial=0.0))
 
     def _for_all(self, values: Mapping[int, Sequence[float]]) -> dict[str, Any]:
@@ -222,11 +224,33 @@ class _WeightedRanks:
 
 
 def in_order(partition: GraphPartition, links: Links) -> tuple[Numbers, Numbers, Floats]:
-    """The rows of heads, the places of tails and the weights of all links, in the order of ids."""
-    tails = np.repeat(np.arange(partition.n_places, dtype=np.int32), links.sizes)
-    # Lists are where the ids of tails put them, and places have ghosts last.
-    found = positions(links.begins, links.ends)
-    heads = links.others[found]
+    """The rows of heads, the places of tails and the weights of all links, in the order of ids.
+
+    Of links between the same two vertices, in the order of weights.
+    """
+    by_id = np.argsort(partition.ids).astype(np.int32)  # places have ghosts last
+    begins, ends = links.begins[by_id], links.ends[by_id]
+    tails = np.repeat(by_id, ends - begins)
+    found = positions(begins, ends)
+    heads = contiguous(links.others[found])
     weights = np.ones(len(heads)) if links.weights is None else links.weights[found]
-    order = np.lexsort((weights, partition.ids[tails], heads))
-    return heads[order], tails[order], weights[order]
+    counts = tally(heads, partition.n)
+    _, tails = group(heads, partition.n, tails)
+    _, weights = group(heads, partition.n, weights)
+    heads = np.repeat(np.arange(partition.n, dtype=np.int32), counts)
+    _order_repeated(heads, tails, weights)
+    return heads, tails, weights
+
+
+def _order_repeated(heads: Numbers, tails: Numbers, weights: Floats) -> None:
+    """Order the weights of links between the same two vertices, which follow each other."""
+    again = (heads[1:] == heads[:-1]) & (tails[1:] == tails[:-1])
+    if not again.any() or weights.min() == weights.max():
+        return
+    pairs = np.zeros(len(heads), np.int64)
+    np.cumsum(~again, out=pairs[1:])
+    is_repeated = np.append(False, again)
+    is_repeated[:-1] |= again
+    repeated = np.flatnonzero(is_repeated)
+    order = np.lexsort((weights[repeated], pairs[repeated]))
+    weights[repeated] = weights[repeated[order]]

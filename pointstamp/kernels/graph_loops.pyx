@@ -214,6 +214,22 @@ def sum_lists(Ints begins, Ints ends, Numbers others, const double[::1] values):
     return array
 
 
+def sum_weighted_lists(
+    Ints starts, Numbers others, const double[::1] weights, const double[::1] values
+):
+    cdef Py_ssize_t i, j
+    cdef double total
+    array = np.empty(starts.shape[0] - 1)
+    cdef double[::1] sums = array
+    with nogil:
+        for i in range(sums.shape[0]):
+            total = 0.0
+            for j in range(starts[i], starts[i + 1]):
+                total += values[others[j]] * weights[j]
+            sums[i] = total
+    return array
+
+
 def set_values(Numbers slots, const double[::1] values, Py_ssize_t first, double[::1] places):
     cdef Py_ssize_t i, n_left = 0
     with nogil:

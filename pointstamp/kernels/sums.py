@@ -25,6 +25,22 @@ def sum_lists(begins: Ints, ends: Ints, others: Numbers, values: Floats) -> Floa
 
 
 @kernel("graph_loops")
+def sum_weighted_lists(starts: Ints, others: Numbers, weights: Floats, values: Floats) -> Floats:
+    """The sum of `values[others[j]] * weights[j]` over each list, in its order.
+
+    starts : int64[n + 1], where each list begins, and the last one ends
+    others : int32[m] · weights : float64[m] · values : float64[p] · returns float64[n]
+
+    >>> starts, others, values = np.array([0, 2, 2]), np.array([1, 0], np.int32), np.ones(2)
+    >>> sum_weighted_lists(starts, others, np.array([0.5, 2.0]), values).tolist()
+    [2.5, 0.0]
+    """
+    n = len(starts) - 1
+    lists = np.repeat(np.arange(n), np.diff(starts))
+    return np.bincount(lists, values[others] * weights, minlength=n).astype(np.float64)
+
+
+@kernel("graph_loops")
 def set_values(slots: Numbers, values: Floats, first: int, places: Floats) -> int:
     """Put each value in the place of its slot; how many slots are below 0, whose values are not.
 

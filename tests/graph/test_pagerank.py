@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import networkx
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.errors import UsageError, WorkerError
 from pointstamp.graph import pagerank
+from pointstamp.graph.graph_partition import Links
+from pointstamp.graph.weighted_page_rank import in_order
 from tests.graph.answers import (
     Ldbc,
     answer,
@@ -136,3 +141,22 @@ def test_parameters_out_of_range_are_refused(wrong):
     with pytest.raises(WorkerError) as caught:
         answer(lambda e, v: pagerank(e, v, **wrong), [(1, 2)], workers=2)
     assert isinstance(caught.value.__cause__, UsageError)
+
+
+@given(
+    links=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6), st.sampled_from([0.5, 1, 3]))),
+    ids=st.permutations(range(7)),
+)
+def test_links_are_in_the_order_of_heads_and_of_the_ids_of_tails_and_of_weights(links, ids):
+    of_tail, heads, weights = [], [], []
+    for place in range(7):
+        mine = [(head, weight) for head, tail, weight in links if tail == place]
+        of_tail.append(len(mine))
+        heads += [head for head, _ in mine]
+        weights += [weight for _, weight in mine]
+    ends = np.cumsum(of_tail)
+    lists = Links(ends - of_tail, ends, np.array(heads, np.int32), np.array(weights, np.float64))
+    partition = SimpleNamespace(n=5, n_places=7, ids=np.array(ids, np.int64))
+    found = in_order(partition, lists)
+    expected = sorted(links, key=lambda link: (link[0], ids[link[1]], link[2]))
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == expected

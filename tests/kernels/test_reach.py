@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pointstamp.kernels.lists import group
 from pointstamp.kernels.reach import expand, reach_alike, shorten, spread_least
-from pointstamp.kernels.sums import set_values, sum_lists
+from pointstamp.kernels.sums import set_values, sum_lists, sum_weighted_lists
 
 N = 8
 FORMS = ["compiled", "plain"]
@@ -122,6 +122,20 @@ def test_sums_are_added_in_the_order_of_the_lists(form, edges):
     found = in_form(sum_lists, form)(begins, ends, others, values)
     expected = [
         sum((values[o] for o in others[b:e]), 0.0) for b, e in zip(begins, ends, strict=True)
+    ]
+    assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(edges=edge_lists)
+def test_weighted_sums_are_added_in_the_order_of_the_lists(form, edges):
+    values, weights = 1 / np.arange(3.0, N + 3), 1 / np.arange(7.0, len(edges) + 7)
+    begins, ends, others = pushing(edges)
+    starts = np.append(begins, ends[-1:])
+    found = in_form(sum_weighted_lists, form)(starts, others, weights, values)
+    expected = [
+        sum((values[others[j]] * weights[j] for j in range(b, e)), 0.0)
+        for b, e in zip(begins, ends, strict=True)
     ]
     assert found.tolist() == expected
 
