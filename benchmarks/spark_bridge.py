@@ -2,9 +2,9 @@
 
 A Parquet file is scanned, goes through a dataflow that changes nothing, and is
 written to Spark's sink for nothing. The bar is `mapInArrow` with a function that
-gives back what it gets: Python is reached by both, workers that know each other and
-shuffles of packed batches are what ours adds: one behind two workers, who read the scan
-themselves if it has two partitions, and two where one does it all; fused, none.
+gives back what it gets: Python is reached by both. Ours adds workers that know each other
+and, unless it is fused, a shuffle of packed batches behind them; and they read the file by
+Arrow, where Spark writes each record for Python.
 """
 
 from __future__ import annotations
