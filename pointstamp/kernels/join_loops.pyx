@@ -382,6 +382,7 @@ def common_items(
     Ints other_begins,
     Ints other_ends,
     int32_t[::1] marks,
+    int64_t[::1] marked,
     int64_t at,
     int64_t resume,
     int64_t budget,
@@ -395,19 +396,19 @@ def common_items(
     cdef const int64_t *mine = first_int(pool)
     cdef const int64_t *others = first_int(other_pool)
     cdef int64_t position, end, other, first, other_end, value, like_end
-    cdef int64_t marked = 0, marked_end = 0
+    cdef int64_t marked_begin = marked[0], marked_end = marked[1]
     cdef bint is_marked
     with nogil:
         while at < n and budget > 0:
             position, end = max(begins[at], resume), ends[at]
             other, other_end = other_begins[at], other_ends[at]
-            is_marked = other == marked and other_end == marked_end
+            is_marked = other == marked_begin and other_end == marked_end
             if not is_marked and at >= judged:
                 is_marked = is_worth_marking(begins, ends, other_begins, other_ends, at, &judged)
                 if is_marked:
-                    mark_places(others, marked, marked_end, marks, False)
+                    mark_places(others, marked_begin, marked_end, marks, False)
                     mark_places(others, other, other_end, marks, True)
-                    marked, marked_end = other, other_end
+                    marked_begin, marked_end = other, other_end
                     budget -= other_end - other
             budget -= max(1, end - position)
             first = other
@@ -439,7 +440,10 @@ def common_items(
                 break
             resume = -1
             at += 1
-        mark_places(others, marked, marked_end, marks, False)
+        if at == n:
+            mark_places(others, marked_begin, marked_end, marks, False)
+            marked_begin = marked_end = 0
+    marked[0], marked[1] = marked_begin, marked_end
     return found, at, resume
 
 

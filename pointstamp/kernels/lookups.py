@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pointstamp.kernels.forms import kernel
-from pointstamp.kernels.lists import Ints, Numbers
+from pointstamp.kernels.lists import Ints, Numbers, starts_of
 
 
 @kernel("join_loops")
@@ -53,6 +53,7 @@ def common_items(
     other_begins: Ints,
     other_ends: Ints,
     marks: Numbers,
+    marked: Ints,
     at: int,
     resume: int,
     budget: int,
@@ -67,7 +68,9 @@ def common_items(
     pool, other_pool : int64[any] · begins, ends, other_begins, other_ends : int64[n]; the lists of
       pair i are `pool[begins[i]:ends[i]]` and `other_pool[other_begins[i]:other_ends[i]]`, sorted,
       of items from 0
-    marks : int32[d], all 0, and again on return; one for each item that may be
+    marks : int32[d], one for each item that may be; all 0 at first, and again at the end
+    marked : int64[2], where the other list begins and ends that has marks, which the next call
+      finds so; both 0 at first, and again at the end
     at, resume : the cursor: the first pair, and from which position on in its first list (-1 at
       the beginning)
     budget : about how many items of first lists may be read before the call returns
@@ -84,37 +87,39 @@ def common_items(
     >>> whole = np.array([0]), np.array([4])
     >>> of, positions, firsts, lasts = np.zeros((4, 3), np.int64)
     >>> room = of, positions, firsts, lasts
-    >>> marks = np.zeros(10, np.int32)
-    >>> common_items(pool, *whole, other, *whole, marks, 0, -1, 100, False, *room)
+    >>> marks = np.zeros(10, np.int32), np.zeros(2, np.int64)
+    >>> common_items(pool, *whole, other, *whole, *marks, 0, -1, 100, False, *room)
     (3, 1, -1)
     >>> positions.tolist(), firsts.tolist(), lasts.tolist()
     ([1, 2, 3], [0, 0, 3], [2, 2, 4])
-    >>> common_items(pool, *whole, other, *whole, marks, 0, -1, 100, True, *room)
+    >>> common_items(pool, *whole, other, *whole, *marks, 0, -1, 100, True, *room)
     (5, 1, -1)
     """
     found, n = 0, len(begins)
     while at < n and budget > 0:
-        mine = np.arange(max(begins[at], resume), ends[at])
-        budget -= max(1, len(mine))
-        others = np.full(len(mine), other_begins[at]), np.full(len(mine), other_ends[at])
+        from_here = begins[at:].copy()
+        from_here[0] = max(from_here[0], resume)
+        before = starts_of(ends[at:] - from_here)
+        k = max(1, int(np.searchsorted(before, _TOGETHER, "right")) - 1)
+        budget -= max(k, int(before[k]))
+        pairs = np.repeat(np.arange(at, at + k), np.diff(before[: k + 1]))
+        mine = (from_here - before[:-1])[pairs - at] + np.arange(len(pairs))
+        others = other_begins[pairs], other_ends[pairs]
         low, high = (_bounds(other_pool, *others, pool[mine], side) for side in ("left", "right"))
         hits = np.flatnonzero(low < high)
+        at, resume = at + k, -1
         if counting:
             found += int((high - low).sum())
-            resume = -1
-            at += 1
             continue
         room = len(of) - found
+        filled = slice(found, found + len(hits[:room]))
+        for column, values in ((of, pairs), (positions, mine), (firsts, low), (lasts, high)):
+            column[filled] = values[hits[:room]]
+        found = filled.stop
         if len(hits) > room:
-            resume = int(mine[hits[room]])
-            hits = hits[:room]
-        else:
-            resume = -1
-        filled = slice(found, found + len(hits))
-        of[filled], positions[filled] = at, mine[hits]
-        firsts[filled], lasts[filled] = low[hits], high[hits]
-        found += len(hits)
-        if resume != -1:
-            break
-        at += 1
+            return found, int(pairs[hits[room]]), int(mine[hits[room]])
     return found, at, resume
+
+
+_TOGETHER = 1 << 16
+"""Pairs with so many items in their first lists are looked at together by the plain form."""

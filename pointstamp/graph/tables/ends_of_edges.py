@@ -20,7 +20,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
-from pointstamp.dataflow.stash import Stash, in_memory
+from pointstamp.dataflow.stash import Stash
 from pointstamp.graph.tables.hashed_ids import NUMBER, hashed_ids
 from pointstamp.joins.join_operators import SOURCE, TARGET
 from pointstamp.kernels.lists import Bools, DenseIds, Ints, distinct
@@ -30,6 +30,15 @@ ID = "id"
 
 _GROWTH = 8
 """What has come since numbers were put in a table is so many times less than what is there."""
+
+_MOST = 1 << 28
+"""Of so many bytes of ids a worker has a table at most; all others it sends, seen or not."""
+
+_COPIES = 4
+"""Ids that have come are put together where they are so many times those that are known."""
+
+_FEW = 1 << 16
+"""So many more ids wait for it at least."""
 
 
 def ends_of(edges: Stream[Any]) -> Stream[Any]:
@@ -55,13 +64,14 @@ def ends_of(edges: Stream[Any]) -> Stream[Any]:
 
     def once(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
         capability.drop()
-        stash: Stash[list[Any]] = Stash(info)
+        info.keeps_nothing()
+        stash: Stash[IdsOnce] = Stash(info, IdsOnce)
 
         def logic(input: Input, output: Output) -> None:
-            stash.take(input)
-            for cap, batches in stash:
-                records = one_batch(in_memory(batches))
-                output.session(cap).give_batch(each_once(records).select([ID]))
+            for time, batch in input:
+                stash.at(time).add(batch)
+            for cap, ids in stash:
+                output.session(cap).give_batch(ids.all().select([ID]))
 
         return logic
 
@@ -104,6 +114,8 @@ class SeenIds:
         return new
 
     def _remember(self, new: Any) -> None:
+        if self._ids is not None and self._ids.nbytes >= _MOST:
+            return
         self._since.append(new)
         self._n_since += new.num_rows
         if _GROWTH * self._n_since > len(self._table.ids):
@@ -113,6 +125,39 @@ class SeenIds:
             self._table = DenseIds.of(distinct(of_all))
             self._ids = records.column(ID).take(arrow_array(_firsts(self._table, of_all)))
             self._since, self._n_since = [], 0
+
+
+class IdsOnce:
+    """Records of ids and numbers that have come from all workers, of which each is kept once.
+
+    All workers have most of the vertices of a graph, so that copies of each come from all of them.
+
+    >>> ids = IdsOnce()
+    >>> for _ in range(3):
+    ...     ids.add(pa.RecordBatch.from_pydict({ID: ["a"], NUMBER: [5]}))
+    >>> ids.all()[ID].to_pylist()
+    ['a']
+    """
+
+    def __init__(self) -> None:
+        self._records: list[Any] = []
+        self._n_records = self._n_known = 0
+
+    def add(self, records: Any) -> None:
+        """Add some."""
+        self._records.append(records)
+        self._n_records += records.num_rows
+        if self._n_records > _COPIES * self._n_known + _FEW:
+            self._put_together()
+
+    def all(self) -> Any:
+        """Each once; at least one was added."""
+        self._put_together()
+        return self._records[0]
+
+    def _put_together(self) -> None:
+        self._records = [each_once(one_batch(self._records))]
+        self._n_records = self._n_known = self._records[0].num_rows
 
 
 def each_once(records: Any) -> Any:

@@ -118,7 +118,7 @@ def _in_calls(
     counting: bool,
     room: Any,
 ) -> Iterator[int]:
-    marks = lists.marks()
+    marks, marked = lists.marks(), np.zeros(2, np.int64)
     at, resume = 0, -1
     while at < len(span[0]):
         found, at, resume = common_items(
@@ -127,6 +127,7 @@ def _in_calls(
             other_lists.others,
             *other_span,
             marks,
+            marked,
             at,
             resume,
             READ,

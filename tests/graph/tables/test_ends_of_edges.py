@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.errors import WorkerError
 from pointstamp.graph.tables import ends_of_edges
-from pointstamp.graph.tables.ends_of_edges import SeenIds, ends_of
+from pointstamp.graph.tables.ends_of_edges import IdsOnce, SeenIds, ends_of
 from tests.conftest import examples
 
 quick = settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
@@ -79,6 +79,36 @@ def test_what_a_worker_has_seen_it_does_not_send_again():
     few = batch_of([(200, 3)])
     sent = sum(seen.new_ends(few).num_rows for _ in range(1000))
     assert 1 <= sent <= 100 // ends_of_edges._GROWTH + 1
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_vertices_are_found_where_no_worker_may_keep_many(workers, monkeypatch):
+    monkeypatch.setattr(ends_of_edges, "_MOST", 100)
+    monkeypatch.setattr(ends_of_edges, "_FEW", 0)
+    pieces = [batch_of([(f"v{i % 40}", f"v{i * j % 50}") for i in range(60)]) for j in range(20)]
+    found = [one for part in spread_over(workers, [pieces]) for _, one in part]
+    assert sorted(found) == sorted({f"v{i}" for i in range(50)})
+
+
+def test_a_worker_that_knows_many_ids_sends_others_and_does_not_keep_them(monkeypatch):
+    monkeypatch.setattr(ends_of_edges, "_MOST", 1000)
+    seen = SeenIds()
+    for low in range(0, 2000, 100):
+        piece = batch_of([(i, i + 1) for i in range(low, low + 100)])
+        assert seen.new_ends(piece).num_rows >= 100
+        assert seen.new_ends(piece).num_rows == 101 or low < 500
+    assert len(seen._ids) < 500
+    assert seen.new_ends(batch_of([(1, 2)])).num_rows == 0
+
+
+def test_copies_of_ids_from_other_workers_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr(ends_of_edges, "_FEW", 0)
+    ids = IdsOnce()
+    sent = SeenIds().new_ends(batch_of([(f"v{i}", f"v{i + 1}") for i in range(100)]))
+    for _ in range(100):
+        ids.add(sent)
+        assert sum(records.num_rows for records in ids._records) <= 4 * 101
+    assert ids.all().num_rows == 101
 
 
 @pytest.mark.parametrize("pieces", [["ab", "ac"], ["aa", "bb", "cc"], ["abac"]])
