@@ -8,6 +8,7 @@ import pytest
 import pointstamp.spark
 from pointstamp.errors import WorkerError
 from pointstamp.graph import Graph
+from pointstamp.spark.scanned_inputs import SETTING
 from tests.spark.test_graph_of_frames import records
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -45,11 +46,16 @@ def test_answers_are_those_of_the_graph_of_tables(edges, source, name):
     assert records(ASKED[name](on_spark)) == records(ASKED[name](Graph(TABLE)))
 
 
-def test_spark_makes_no_vertices_of_edges_for_the_workers(edges, capsys):
+@pytest.mark.parametrize("direct", ["true", "false"])
+def test_spark_makes_no_vertices_of_edges_for_the_workers(spark, edges, capsys, direct):
     graph = pointstamp.spark.graph(edges["scanned"], workers=2)
-    graph.k_core().explain()
+    spark.conf.set(SETTING, direct)
+    try:
+        graph.k_core().explain()
+    finally:
+        spark.conf.unset(SETTING)
     plan = capsys.readouterr().out
-    assert plan.count("FileScan") == 1
+    assert plan.count("FileScan") == (direct == "false")
     assert "Aggregate" not in plan
     assert graph.count("(a)-[]->(b)") == TABLE.num_rows
 

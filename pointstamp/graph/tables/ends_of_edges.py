@@ -28,7 +28,7 @@ from pointstamp.operators.stream import Stream
 
 ID = "id"
 
-_GROWTH = 8
+_GROWTH = 4
 """What has come since numbers were put in a table is so many times less than what is there."""
 
 _MOST = 1 << 28
