@@ -113,7 +113,7 @@ class ParquetScan:
         return shares
 
     def _read(self, path: str, groups: Sequence[RowGroup]) -> Iterator[pa.RecordBatch]:
-        """Row groups of a file, which is opened once: what is at its end tells of all of them."""
+        """Row groups of a file, which is opened once, as what is at its end is of all of them."""
         import pyarrow.parquet as pq
 
         names = self.schema.names
