@@ -11,9 +11,12 @@ Spark reads.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BATCH_ROWS = 1 << 16
+
+BATCH_BYTES = 64 << 20
+"""Of longer records a batch has fewer, as several batches are in memory."""
 
 MOST_FILES = 1000
 """Of more, the driver would read for long what is at their ends."""
@@ -87,8 +93,8 @@ class ParquetScan:
         SourceError
             If a file has changed since it was listed, or cannot be read.
         """
-        for group in self._shares(peers)[index]:
-            yield from self._read(group)
+        for file, groups in groupby(self._shares(peers)[index], attrgetter("file")):
+            yield from self._read(file, list(groups))
 
     def is_uneven(self, peers: int) -> bool:
         """Whether a worker reads much more than others, as row groups are not cut."""
@@ -106,21 +112,24 @@ class ParquetScan:
             before += group.n_bytes
         return shares
 
-    def _read(self, group: RowGroup) -> Iterator[pa.RecordBatch]:
+    def _read(self, path: str, groups: Sequence[RowGroup]) -> Iterator[pa.RecordBatch]:
+        """Row groups of a file, which is opened once, as what is at its end is of all of them."""
         import pyarrow.parquet as pq
 
+        names = self.schema.names
         try:
-            if _version(group.file) != group.version:
-                raise SourceError(
-                    f"{group.file} has changed since the DataFrame was made: read it again"
-                )
-            with pq.ParquetFile(group.file) as file:
-                for batch in file.iter_batches(
-                    BATCH_ROWS, [group.number], self.schema.names, use_threads=False
-                ):
-                    yield batch.select(self.schema.names).cast(self.schema)
+            if _version(path) != groups[0].version:
+                raise SourceError(f"{path} has changed since the DataFrame was made: read it again")
+            with pq.ParquetFile(path) as file:
+                for group in groups:
+                    n_rows = file.metadata.row_group(group.number).num_rows
+                    fitting = BATCH_BYTES * n_rows // max(group.n_bytes, 1)
+                    for batch in file.iter_batches(
+                        min(BATCH_ROWS, max(fitting, 1)), [group.number], names, use_threads=False
+                    ):
+                        yield batch.select(names).cast(self.schema)
         except (OSError, pa.ArrowException) as error:
-            raise SourceError(f"{group.file} cannot be read: {error}") from error
+            raise SourceError(f"{path} cannot be read: {error}") from error
 
 
 def parquet_scan(frame: DataFrame, plan: str) -> ParquetScan | None:
@@ -135,9 +144,13 @@ def parquet_scan(frame: DataFrame, plan: str) -> ParquetScan | None:
         return None
     if any(field.dataType.simpleString() not in _NAMES for field in frame.schema):
         return None
-    files = sorted(frame.inputFiles())
+    # Of a new DataFrame: one that was planned while Spark kept its records names no files.
+    files = sorted(frame.select("*").inputFiles())
     paths = [path for path in map(_local_path, files) if path is not None]
     if len(paths) < len(files) or len(paths) > MOST_FILES or _are_in_columns(paths, names):
+        return None
+    paths = [path for path in paths if _has_data(path)]
+    if not paths or not _are_all_read(paths):
         return None
     row_groups: list[RowGroup] = []
     for path in paths:
@@ -179,8 +192,37 @@ def _local_path(url: str) -> str | None:
 def _are_in_columns(paths: Sequence[str], names: Sequence[str]) -> bool:
     """Whether a folder's name says what is in a column, which Spark then believes."""
     folders = {folder for path in paths for folder in Path(path).parts[:-1]}
-    lower = {name.lower() for name in names}
-    return any(folder.partition("=")[0].lower() in lower for folder in folders if "=" in folder)
+    keys = {unquote(folder.partition("=")[0]).lower() for folder in folders if "=" in folder}
+    return not keys.isdisjoint(name.lower() for name in names)
+
+
+def _has_data(path: str) -> bool:
+    """Whether Spark takes a file that it lists for one of data, and not of what is in others."""
+    name = Path(path).name
+    return not name.startswith(".") and (not name.startswith("_") or "=" in name)
+
+
+def _are_all_read(paths: Sequence[str]) -> bool:
+    """Whether these files, of all that Spark lists, are the ones that it reads.
+
+    Where folders are partitions it reads nothing that is beside them.
+    """
+    folders = {Path(path).parent for path in paths}
+    try:
+        if any(map(_has_partitions, folders)):
+            return False
+    except OSError:
+        return False  # it is gone, which Spark says
+    if len(folders) == 1:
+        return True
+    above = os.path.commonpath(folders)
+    below = [folder.relative_to(above).parts for folder in folders]
+    return all(parts and all("=" in part for part in parts) for parts in below)
+
+
+def _has_partitions(folder: Path) -> bool:
+    with os.scandir(folder) as entries:
+        return any("=" in entry.name and entry.is_dir() for entry in entries)
 
 
 def _version(path: str) -> tuple[int, int]:

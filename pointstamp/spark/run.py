@@ -254,7 +254,7 @@ def run(
         control,
         eager,
         counted,
-        reads_records,
+        frames[0].schema.names if reads_records else None,
         scans,
         fused,
         certificates,
@@ -268,11 +268,12 @@ def run(
     running = _named(work(job), description)
     dealt = {number: frame for number, frame in enumerate(frames) if number not in scans}
     if reads_records:
-        arrived = frames[0]
+        arrived = _mappable(frames[0])
     elif dealt:
         arrived = arriving(dealt, workers)
     else:
         arrived = spark.range(0, workers, 1, workers)  # a row for each, so that there are tasks
+    arrived = _beside(arrived, [frames[number] for number in scans])
     if fused:
         result = arrived.mapInArrow(running, struct, barrier=True)
     else:
@@ -325,12 +326,27 @@ def arriving(frames: Mapping[int, DataFrame], workers: int) -> DataFrame:
     packed = _packed()
     dealt = []
     for number, frame in frames.items():
-        names = frame.schema.names
-        if any(set(".`").intersection(name) for name in names):
-            # To `mapInArrow` a dot leads to a field: it finds no such column.
-            frame = frame.toDF(*(f"c{i}" for i in range(len(names))))
-        dealt.append(frame.mapInArrow(_distribute(number, workers, names), packed))
+        task = _distribute(number, workers, frame.schema.names)
+        dealt.append(_mappable(frame).mapInArrow(task, packed))
     return reduce(_union, dealt).repartitionById(workers, "worker")
+
+
+def _mappable(frame: DataFrame) -> DataFrame:
+    """`frame`, with other names where `mapInArrow` does not find columns by theirs."""
+    names = frame.schema.names
+    if any(set(".`").intersection(name) for name in names):
+        # To `mapInArrow` a dot leads to a field: it finds no such column.
+        return frame.toDF(*(f"c{i}" for i in range(len(names))))
+    return frame
+
+
+def _beside(arrived: DataFrame, read: Iterable[DataFrame]) -> DataFrame:
+    """`arrived`, in whose plan Spark finds that `read` is read, and computes nothing of it.
+
+    So it refuses to overwrite files that are read.
+    """
+    columns = [f"cast(null as {kind}) as {name}" for name, kind in arrived.dtypes]
+    return reduce(_union, (frame.where("false").selectExpr(*columns) for frame in read), arrived)
 
 
 def leaving(arrived: DataFrame, task: MapInArrow, workers: int, struct: StructType) -> DataFrame:

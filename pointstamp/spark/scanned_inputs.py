@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 SETTING = "spark.pointstamp.parquet.direct"
 """Of the session: "false" where Spark is to read all files."""
 
+_READ_OTHERWISE = (
+    "spark.sql.parquet.fieldId.read.enabled",
+    "spark.sql.files.ignoreCorruptFiles",
+    "spark.sql.files.ignoreMissingFiles",
+)
+"""Settings of Spark by which a column is another one, or files may lack what they should have."""
+
 _NODE = re.compile(
     r"[ :+-]*(\*\(\d+\) )?"
     r"(ColumnarToRow|Filter|Project|Range|LocalTableScan|"
@@ -60,7 +67,10 @@ def parquet_scans(frames: Sequence[DataFrame]) -> dict[int, ParquetScan]:
 def _parquet_scan(frame: DataFrame) -> ParquetScan | None:
     from pyspark.errors import PySparkException
 
-    if (frame.sparkSession.conf.get(SETTING, None) or "true").lower() == "false":
+    conf = frame.sparkSession.conf
+    if (conf.get(SETTING, None) or "true").lower() == "false":
+        return None
+    if any((conf.get(name, None) or "").lower() == "true" for name in _READ_OTHERWISE):
         return None
     with suppress(PySparkException):
         return parquet_scan(frame, _plan(frame))

@@ -79,8 +79,9 @@ class Job:
     eager: bool = False
     """Whether workers send each other progress at once."""
     log: LoggerFactory | None = None
-    reads_records: bool = False
-    """Whether the rows that come are records of the one input, and not packed batches."""
+    records: Sequence[str] | None = None
+    """The columns of the one input, where the rows that come are its records; else None, and they
+    are packed batches."""
     scans: Mapping[int, ParquetScan] = field(default_factory=dict)
     """The inputs that workers read as files, by number."""
     gives_records: bool = False
@@ -100,16 +101,24 @@ class Job:
         """What worker `index` gets: of the files that it reads, and of the rows of its task."""
         for number, scan in self.scans.items():
             yield from packed_batches.of_input(scan.batches(index, peers), index, number)
-        if self.reads_records:
-            yield from packed_batches.of_input(rows, index, 0)
+        if self.records is not None:
+            # By position: Spark may have another name, as it finds columns by either case.
+            named = (batch.rename_columns(list(self.records)) for batch in rows)
+            yield from packed_batches.of_input(named, index, 0)
         elif len(self.scans) < len(self.inputs):
             yield from packed_batches.unpack(rows)
+        else:
+            deque(rows, maxlen=0)  # Spark gives no other task to a Python that leaves some
 
     def deals(self, number: int, peers: int) -> bool:
         """Whether workers are to deal what they have read of an input, as one may have all."""
         if self.gives_records:
             return False
-        return self.scans[number].is_uneven(peers) if number in self.scans else self.reads_records
+        return (
+            self.scans[number].is_uneven(peers)
+            if number in self.scans
+            else self.records is not None
+        )
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:

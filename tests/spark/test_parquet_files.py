@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import pointstamp.spark
 from pointstamp.errors import SourceError, WorkerError
-from pointstamp.spark.parquet_files import UNEVEN, ParquetScan, RowGroup
-from pointstamp.spark.scanned_inputs import SETTING, parquet_scans
+from pointstamp.spark import parquet_files
+from pointstamp.spark.parquet_files import UNEVEN, ParquetScan, RowGroup, _row_groups
+from pointstamp.spark.scanned_inputs import SETTING, is_scanned, parquet_scans
 
 on_spark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -57,6 +58,27 @@ def test_columns_are_read_in_the_order_of_the_schema_and_as_its_types(tmp_path):
     scan = scan_of(path, schema=schema)
     read = [batch for worker in range(3) for batch in scan.batches(worker, 3)]
     assert pa.Table.from_batches(read, schema).equals(TABLE.select(["n", "id"]))
+
+
+def test_a_file_is_opened_once_by_each_worker(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    pq.write_table(TABLE, path, row_group_size=10)
+    scan = scan_of(path)
+    opened = []
+    of_arrow = pq.ParquetFile
+    monkeypatch.setattr(pq, "ParquetFile", lambda path: opened.append(path) or of_arrow(path))
+    read = [batch for worker in range(2) for batch in scan.batches(worker, 2)]
+    assert pa.Table.from_batches(read).equals(TABLE)
+    assert opened == [str(path)] * 2
+
+
+def test_batches_of_long_records_have_fewer_of_them(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"octets": [bytes(1000)] * 100}), path, use_dictionary=False)
+    (group,) = _row_groups(str(path), pa.schema([("octets", pa.binary())]))
+    monkeypatch.setattr(parquet_files, "BATCH_BYTES", 10_500)
+    read = list(ParquetScan(pa.schema([("octets", pa.binary())]), [group]).batches(0, 1))
+    assert [batch.num_rows for batch in read] == [10] * 10
 
 
 def test_a_file_that_has_changed_or_is_gone_is_refused(tmp_path):
@@ -227,3 +249,126 @@ class TestOnSpark:
         pq.write_table(TABLE.slice(3), f"{folder}/0.parquet")
         with pytest.raises(WorkerError, match=r"0\.parquet has changed since the DataFrame was"):
             found.collect()
+
+    def test_records_that_spark_kept_and_keeps_no_longer_are_read(self, spark, tmp_path):
+        frame = spark.read.parquet(folder_of(tmp_path, TABLE)).cache()
+        before = records(frame)  # planned with what is kept, so that it names no files
+        assert parquet_scans([frame]) == {}
+        frame.unpersist(blocking=True)
+        assert parquet_scans([frame])
+        assert records(pointstamp.spark.run(passed_on, frame, workers=2)) == before
+
+    def test_what_is_in_other_files_is_not_read_from_a_summary(self, spark, tmp_path):
+        folder = tmp_path / "dataset"
+        collected = []
+        pq.write_to_dataset(TABLE, folder, metadata_collector=collected)
+        pq.write_metadata(TABLE.schema, folder / "_metadata", metadata_collector=collected)
+        pq.write_table(TABLE, folder / "_metadata_of_old.parquet")
+        frame = spark.read.parquet(str(folder))
+        assert parquet_scans([frame])
+        found = records(pointstamp.spark.run(passed_on, frame, workers=2))
+        assert found == records(frame)
+        assert len(found) == TABLE.num_rows
+
+    @pytest.mark.parametrize(
+        ("files", "options"),
+        [
+            (["0.parquet", "k=1/0.parquet"], {}),
+            (["0.parquet", "k=1/other"], {"pathGlobFilter": "*.parquet"}),
+            (["odd/0.parquet", "k=1/0.parquet"], {"ignoreInvalidPartitionPaths": "true"}),
+        ],
+        ids=["beside", "beside what a pattern leaves out", "of another name"],
+    )
+    def test_files_beside_folders_of_partitions_are_not_read(self, spark, tmp_path, files, options):
+        for name in files:
+            path = tmp_path / name
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(TABLE, path)
+        reader = spark.read.options(**options).schema("n int, id string")
+        frame = reader.parquet(str(tmp_path)).select("n", "id")
+        found = records(pointstamp.spark.run(passed_on, frame, workers=2))
+        assert found == records(frame)
+        assert len(found) < 2 * TABLE.num_rows
+
+    def test_what_a_folder_s_escaped_name_says_spark_adds(self, spark, tmp_path):
+        folder = tmp_path / "a%3An=1"
+        folder.mkdir()
+        pq.write_table(pa.table({"a:n": [2, 3]}), folder / "0.parquet")
+        frame = spark.read.parquet(str(tmp_path))
+        assert parquet_scans([frame]) == {}
+        found = pointstamp.spark.run(passed_on, frame, workers=1)
+        assert records(found) == records(frame) == ["Row(a:n=1)"] * 2
+
+    def test_columns_that_are_found_by_their_numbers_spark_reads(self, spark, tmp_path):
+        from pyspark.sql.types import IntegerType, StructField, StructType
+
+        kind = pa.int32()
+        fields = [
+            pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+            for number, name in enumerate(["n", "m"])
+        ]
+        path = tmp_path / "numbered.parquet"
+        pq.write_table(pa.table([[1, 2], [30, 40]], pa.schema(fields)), path)
+        second = StructField("n", IntegerType(), metadata={"parquet.field.id": 1})
+        spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
+        try:
+            frame = spark.read.schema(StructType([second])).parquet(str(path))
+            assert parquet_scans([frame]) == {}
+            found = pointstamp.spark.run(passed_on, frame, workers=1)
+            assert records(found) == records(frame) == ["Row(n=30)", "Row(n=40)"]
+        finally:
+            spark.conf.unset("spark.sql.parquet.fieldId.read.enabled")
+
+    @pytest.mark.parametrize("kind", ["Corrupt", "Missing"])
+    def test_files_that_may_lack_something_spark_reads(self, spark, tmp_path, kind):
+        frame = spark.read.parquet(folder_of(tmp_path, TABLE, TABLE))
+        setting = f"spark.sql.files.ignore{kind}Files"
+        spark.conf.set(setting, "true")
+        try:
+            found = pointstamp.spark.run(passed_on, frame, workers=2)
+            file = tmp_path / "a folder" / "0.parquet"
+            if kind == "Missing":
+                file.unlink()
+            else:
+                file.write_bytes(b"?" * file.stat().st_size)
+            assert found.count() == TABLE.num_rows
+        finally:
+            spark.conf.unset(setting)
+
+    @pytest.mark.parametrize("others", [0, 1])
+    def test_a_table_of_files_that_are_read_is_not_overwritten(self, spark, tmp_path, others):
+        from pyspark.errors import AnalysisException
+
+        folder = folder_of(tmp_path, TABLE.select(["n"]))
+        inputs = [spark.read.parquet(folder), *[spark.range(3)] * others]
+        found = pointstamp.spark.run(lambda scope, first, *_: first, inputs, workers=2)
+        spark.sql(f"CREATE TABLE of_files (n int) USING parquet LOCATION '{folder}'")
+        try:
+            with pytest.raises(AnalysisException, match="being read"):
+                found.write.insertInto("of_files", overwrite=True)
+        finally:
+            spark.sql("DROP TABLE of_files")
+        assert found.count() == TABLE.num_rows
+
+    def test_python_of_workers_is_used_again(self, spark, tmp_path):
+        def process(scope, frame):
+            return frame.map_batches(lambda _: pa.RecordBatch.from_pydict({"pid": [os.getpid()]}))
+
+        frame = spark.read.parquet(folder_of(tmp_path, TABLE, TABLE))
+        found = pointstamp.spark.run(process, frame, "pid long", workers=2)
+        first, second = ({row.pid for row in found.collect()} for _ in range(2))
+        assert first & second
+
+    @pytest.mark.parametrize("name", ["N", "`a.b`"])
+    @pytest.mark.parametrize("fused", [False, True])
+    def test_columns_that_spark_scans_have_the_names_of_the_frame(
+        self, spark, tmp_path, name, fused
+    ):
+        path = tmp_path / "a.parquet"
+        other = pa.array([1, 2], pa.date32())
+        pq.write_table(pa.table({"n": [1, 2], "a.b": [3, 4], "other": other}), path)
+        frame = spark.read.parquet(str(path)).select(name, "other")
+        assert is_scanned({"frame": frame}, 1)
+        found = pointstamp.spark.run(passed_on, frame, workers=1, fused=fused)
+        assert found.columns == frame.columns
+        assert records(found) == records(frame)
