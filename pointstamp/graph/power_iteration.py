@@ -101,12 +101,9 @@ class _Power:
     def __init__(self, partition: GraphPartition, k: int, rounds: int) -> None:
         self._partition = partition
         self._k, self._rounds = k, rounds
-        both = [in_order(partition, links) for links in partition.links]
-        heads, tails, weights = (np.concatenate(columns) for columns in zip(*both, strict=True))
-        order = np.lexsort((weights, partition.ids[tails], heads))
-        self._tails, self._weights = tails[order], weights[order]
+        heads, self._tails, self._weights = in_order(partition, *partition.links)
         self._starts = starts_of(tally(heads, partition.n))
-        self._sums = np.bincount(heads[order], self._weights, minlength=partition.n)
+        self._sums = np.bincount(heads, self._weights, minlength=partition.n)
         self._numbers: Floats = np.zeros(partition.n)
         self._next: Floats = np.zeros(partition.n_places)
         self._change = np.inf

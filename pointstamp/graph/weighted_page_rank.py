@@ -223,17 +223,24 @@ class _WeightedRanks:
         return with_lists({VERTEX: self._partition.vertices}, RANKS, self.ranks * self._scale)
 
 
-def in_order(partition: GraphPartition, links: Links) -> tuple[Numbers, Numbers, Floats]:
+def in_order(partition: GraphPartition, *links: Links) -> tuple[Numbers, Numbers, Floats]:
     """The rows of heads, the places of tails and the weights of all links, in the order of ids.
 
-    Of links between the same two vertices, in the order of weights.
+    Of links between the same two vertices, in the order of weights; those of `links` together.
     """
     by_id = np.argsort(partition.ids).astype(np.int32)  # places have ghosts last
-    begins, ends = links.begins[by_id], links.ends[by_id]
-    tails = np.repeat(by_id, ends - begins)
-    found = positions(begins, ends)
-    heads = contiguous(links.others[found])
-    weights = np.ones(len(heads)) if links.weights is None else links.weights[found]
+    others = [each.others for each in links]
+    firsts = np.cumsum([0, *map(len, others[:-1])])
+    begins, ends = (
+        np.stack([bound[by_id] + first for bound, first in zip(bounds, firsts, strict=True)], 1)
+        for bounds in zip(*((each.begins, each.ends) for each in links), strict=True)
+    )
+    tails = np.repeat(by_id, (ends - begins).sum(axis=1))
+    found = positions(begins.ravel(), ends.ravel())
+    heads = np.concatenate(others)[found]
+    weights = np.concatenate(
+        [np.ones(len(each.others)) if each.weights is None else each.weights for each in links]
+    )[found]
     counts = tally(heads, partition.n)
     _, tails = group(heads, partition.n, tails)
     _, weights = group(heads, partition.n, weights)

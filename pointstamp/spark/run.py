@@ -200,7 +200,7 @@ def run(
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.given_inputs import inputs_by_name
     from pointstamp.spark.known_schemas import struct_of
-    from pointstamp.spark.scanned_inputs import is_scanned, parquet_scans
+    from pointstamp.spark.scanned_inputs import ScannedInputs
     from pointstamp.spark.task import Job, work
 
     inputs = inputs_by_name(build, inputs)
@@ -238,8 +238,9 @@ def run(
         log.prepare()
 
     frames = list(inputs.values())
-    scans = parquet_scans(frames)
-    reads_records = not scans and (fused or is_scanned(inputs, workers))
+    scanned = ScannedInputs(frames)
+    scans = scanned.parquet_scans()
+    reads_records = not scans and (fused or scanned.is_scanned(workers))
     # Spark reads a text that is not simple here; nothing runs.
     struct = struct_of(schema)
     arrow_schema = to_arrow_schema(struct, timezone="UTC")

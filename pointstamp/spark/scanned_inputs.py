@@ -18,7 +18,7 @@ What is saved is a pass through Python and a shuffle of all records.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -46,35 +46,50 @@ _NODE = re.compile(
 )
 
 
-def is_scanned(inputs: Mapping[str, DataFrame], workers: int) -> bool:
-    """Whether the tasks that read the one input can be the workers; nothing runs."""
-    from pyspark.errors import PySparkException
+class ScannedInputs:
+    """What the plans of inputs say, each asked for once; nothing runs."""
 
-    if len(inputs) != 1:
+    def __init__(self, frames: Sequence[DataFrame]) -> None:
+        self._frames = frames
+        self._plans: dict[int, str] = {}
+
+    def is_scanned(self, workers: int) -> bool:
+        """Whether the tasks that read the one input can be the workers."""
+        from pyspark.errors import PySparkException
+
+        if len(self._frames) != 1:
+            return False
+        with suppress(PySparkException):
+            return is_scan(self._plan(0)) and self._frames[0].rdd.getNumPartitions() == workers
         return False
-    (frame,) = inputs.values()
-    with suppress(PySparkException):
-        return is_scan(_plan(frame)) and frame.rdd.getNumPartitions() == workers
-    return False
+
+    def parquet_scans(self) -> dict[int, ParquetScan]:
+        """Those that workers read as files, by number."""
+        scans = {number: self._parquet_scan(number) for number in range(len(self._frames))}
+        return {number: scan for number, scan in scans.items() if scan is not None}
+
+    def _parquet_scan(self, number: int) -> ParquetScan | None:
+        from pyspark.errors import PySparkException
+
+        frame = self._frames[number]
+        if not _may_be_read(frame):
+            return None
+        with suppress(PySparkException):
+            return parquet_scan(frame, self._plan(number))
+        return None
+
+    def _plan(self, number: int) -> str:
+        if number not in self._plans:
+            self._plans[number] = _plan(self._frames[number])
+        return self._plans[number]
 
 
-def parquet_scans(frames: Sequence[DataFrame]) -> dict[int, ParquetScan]:
-    """Those inputs that workers read as files, by number; nothing runs."""
-    scans = {number: _parquet_scan(frame) for number, frame in enumerate(frames)}
-    return {number: scan for number, scan in scans.items() if scan is not None}
-
-
-def _parquet_scan(frame: DataFrame) -> ParquetScan | None:
-    from pyspark.errors import PySparkException
-
+def _may_be_read(frame: DataFrame) -> bool:
+    """Whether settings of the session let files be read by others than Spark."""
     conf = frame.sparkSession.conf
     if (conf.get(SETTING, None) or "true").lower() == "false":
-        return None
-    if any((conf.get(name, None) or "").lower() == "true" for name in _READ_OTHERWISE):
-        return None
-    with suppress(PySparkException):
-        return parquet_scan(frame, _plan(frame))
-    return None
+        return False
+    return not any((conf.get(name, None) or "").lower() == "true" for name in _READ_OTHERWISE)
 
 
 def _plan(frame: DataFrame) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import networkx
@@ -143,20 +144,21 @@ def test_parameters_out_of_range_are_refused(wrong):
     assert isinstance(caught.value.__cause__, UsageError)
 
 
-@given(
-    links=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6), st.sampled_from([0.5, 1, 3]))),
-    ids=st.permutations(range(7)),
-)
-def test_links_are_in_the_order_of_heads_and_of_the_ids_of_tails_and_of_weights(links, ids):
-    of_tail, heads, weights = [], [], []
-    for place in range(7):
-        mine = [(head, weight) for head, tail, weight in links if tail == place]
-        of_tail.append(len(mine))
-        heads += [head for head, _ in mine]
-        weights += [weight for _, weight in mine]
-    ends = np.cumsum(of_tail)
-    lists = Links(ends - of_tail, ends, np.array(heads, np.int32), np.array(weights, np.float64))
+LINK = st.tuples(st.integers(0, 4), st.integers(0, 6), st.sampled_from([0.5, 1, 3]))
+
+
+@given(kinds=st.lists(st.lists(LINK), min_size=1, max_size=2), ids=st.permutations(range(7)))
+def test_links_are_in_the_order_of_heads_and_of_the_ids_of_tails_and_of_weights(kinds, ids):
     partition = SimpleNamespace(n=5, n_places=7, ids=np.array(ids, np.int64))
-    found = in_order(partition, lists)
+    found = in_order(partition, *map(links_to_push, kinds))
+    links = [link for kind in kinds for link in kind]
     expected = sorted(links, key=lambda link: (link[0], ids[link[1]], link[2]))
     assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
+
+
+def links_to_push(links: list[tuple[int, int, float]]) -> Links:
+    of_tail = [[link for link in links if link[1] == place] for place in range(7)]
+    ends = np.cumsum([len(mine) for mine in of_tail])
+    heads, _, weights = zip(*itertools.chain(*of_tail), strict=True) if links else ([], [], [])
+    begins = np.append(0, ends[:-1])
+    return Links(begins, ends, np.array(heads, np.int32), np.array(weights, np.float64))

@@ -15,7 +15,7 @@ import pointstamp.spark
 from pointstamp.errors import SourceError, WorkerError
 from pointstamp.spark import parquet_files
 from pointstamp.spark.parquet_files import UNEVEN, ParquetScan, RowGroup, _row_groups
-from pointstamp.spark.scanned_inputs import SETTING, is_scanned, parquet_scans
+from pointstamp.spark.scanned_inputs import SETTING, ScannedInputs
 
 on_spark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -138,7 +138,7 @@ class TestOnSpark:
     @pytest.mark.parametrize("kind", [*READ, *NOT_READ])
     def test_records_are_those_of_spark(self, spark, tmp_path, kind):
         frame = {**READ, **NOT_READ}[kind](spark.read.parquet(folder_of(tmp_path, TABLE, TABLE)))
-        assert bool(parquet_scans([frame])) == (kind in READ)
+        assert bool(ScannedInputs([frame]).parquet_scans()) == (kind in READ)
         if frame.columns:
             found = pointstamp.spark.run(passed_on, frame, workers=2)
             assert found.columns == frame.columns
@@ -159,7 +159,7 @@ class TestOnSpark:
     )
     def test_types_that_may_be_read_otherwise_spark_reads(self, spark, tmp_path, table):
         frame = spark.read.parquet(folder_of(tmp_path, table))
-        assert parquet_scans([frame]) == {}
+        assert ScannedInputs([frame]).parquet_scans() == {}
         found = pointstamp.spark.run(passed_on, frame, workers=1)
         assert records(found) == records(frame)
 
@@ -170,7 +170,7 @@ class TestOnSpark:
             folder = tmp_path / name
             folder.mkdir()
             frame = spark.read.schema("id string, n int").parquet(folder_of(folder, *tables))
-            assert parquet_scans([frame]) == {}
+            assert ScannedInputs([frame]).parquet_scans() == {}
             found = pointstamp.spark.run(passed_on, frame, workers=2)
             assert records(found) == records(frame)
 
@@ -183,21 +183,21 @@ class TestOnSpark:
         false.with_name(f".{false.name}.crc").unlink(missing_ok=True)
         frame = spark.read.parquet(folder)
         for chosen in (frame, frame.select("n", "is")):
-            assert parquet_scans([chosen]) == {}
+            assert ScannedInputs([chosen]).parquet_scans() == {}
             assert records(pointstamp.spark.run(passed_on, chosen, workers=2)) == records(chosen)
-        (scan,) = parquet_scans([frame.select("n")]).values()
+        (scan,) = ScannedInputs([frame.select("n")]).parquet_scans().values()
         assert {*scan.schema.names} == {"n"}
 
     def test_several_folders_spark_reads_and_where_that_is_set(self, spark, tmp_path):
         folder = folder_of(tmp_path, TABLE)
         twice = spark.read.parquet(folder, folder)
-        assert parquet_scans([twice]) == {}
+        assert ScannedInputs([twice]).parquet_scans() == {}
         assert pointstamp.spark.run(passed_on, twice, workers=2).count() == 2 * TABLE.num_rows
         once = spark.read.parquet(folder)
-        assert [*parquet_scans([twice, once])] == [1]
+        assert [*ScannedInputs([twice, once]).parquet_scans()] == [1]
         spark.conf.set(SETTING, "false")
         try:
-            assert parquet_scans([once]) == {}
+            assert ScannedInputs([once]).parquet_scans() == {}
         finally:
             spark.conf.unset(SETTING)
 
@@ -253,9 +253,9 @@ class TestOnSpark:
     def test_records_that_spark_kept_and_keeps_no_longer_are_read(self, spark, tmp_path):
         frame = spark.read.parquet(folder_of(tmp_path, TABLE)).cache()
         before = records(frame)  # planned with what is kept, so that it names no files
-        assert parquet_scans([frame]) == {}
+        assert ScannedInputs([frame]).parquet_scans() == {}
         frame.unpersist(blocking=True)
-        assert parquet_scans([frame])
+        assert ScannedInputs([frame]).parquet_scans()
         assert records(pointstamp.spark.run(passed_on, frame, workers=2)) == before
 
     def test_what_is_in_other_files_is_not_read_from_a_summary(self, spark, tmp_path):
@@ -265,7 +265,7 @@ class TestOnSpark:
         pq.write_metadata(TABLE.schema, folder / "_metadata", metadata_collector=collected)
         pq.write_table(TABLE, folder / "_metadata_of_old.parquet")
         frame = spark.read.parquet(str(folder))
-        assert parquet_scans([frame])
+        assert ScannedInputs([frame]).parquet_scans()
         found = records(pointstamp.spark.run(passed_on, frame, workers=2))
         assert found == records(frame)
         assert len(found) == TABLE.num_rows
@@ -295,7 +295,7 @@ class TestOnSpark:
         folder.mkdir()
         pq.write_table(pa.table({"a:n": [2, 3]}), folder / "0.parquet")
         frame = spark.read.parquet(str(tmp_path))
-        assert parquet_scans([frame]) == {}
+        assert ScannedInputs([frame]).parquet_scans() == {}
         found = pointstamp.spark.run(passed_on, frame, workers=1)
         assert records(found) == records(frame) == ["Row(a:n=1)"] * 2
 
@@ -313,7 +313,7 @@ class TestOnSpark:
         spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
         try:
             frame = spark.read.schema(StructType([second])).parquet(str(path))
-            assert parquet_scans([frame]) == {}
+            assert ScannedInputs([frame]).parquet_scans() == {}
             found = pointstamp.spark.run(passed_on, frame, workers=1)
             assert records(found) == records(frame) == ["Row(n=30)", "Row(n=40)"]
         finally:
@@ -368,7 +368,7 @@ class TestOnSpark:
         other = pa.array([1, 2], pa.date32())
         pq.write_table(pa.table({"n": [1, 2], "a.b": [3, 4], "other": other}), path)
         frame = spark.read.parquet(str(path)).select(name, "other")
-        assert is_scanned({"frame": frame}, 1)
+        assert ScannedInputs([frame]).is_scanned(1)
         found = pointstamp.spark.run(passed_on, frame, workers=1, fused=fused)
         assert found.columns == frame.columns
         assert records(found) == records(frame)

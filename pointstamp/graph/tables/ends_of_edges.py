@@ -121,9 +121,8 @@ class SeenIds:
         if _GROWTH * self._n_since > len(self._table.ids):
             before = [] if self._ids is None else [_records(self._ids, self._table.ids)]
             records = one_batch([*before, *self._since])
-            of_all = numbers(records.column(NUMBER))
-            self._table = DenseIds.of(distinct(of_all))
-            self._ids = records.column(ID).take(arrow_array(_firsts(self._table, of_all)))
+            self._table, first = _firsts(numbers(records.column(NUMBER)))
+            self._ids = records.column(ID).take(arrow_array(first))
             self._since, self._n_since = [], 0
 
 
@@ -166,20 +165,20 @@ def each_once(records: Any) -> Any:
     These are refused where vertices are: here none is to be lost.
     """
     found = numbers(records.column(NUMBER))
-    table = DenseIds.of(distinct(found))
-    first = _firsts(table, found)
+    table, first = _firsts(found)
     at = table.numbers_of(found).astype(np.int64)
     ids = records.column(ID)
     others = np.flatnonzero(~_are_same(ids, ids.take(arrow_array(first)), at))
     return records.take(arrow_array(np.concatenate([first, others])))
 
 
-def _firsts(table: DenseIds, found: Ints) -> Ints:
-    """Where each number of the table is first, int64[k]."""
+def _firsts(found: Ints) -> tuple[DenseIds, Ints]:
+    """The table of some numbers, and where each of it is first, int64[k]."""
+    table = DenseIds.of(distinct(found))
     first = np.empty(len(table.ids), np.int64)
     ranks = table.numbers_of(found)
     first[ranks[::-1]] = np.arange(len(found))[::-1]  # of those of one place the last is kept
-    return first
+    return table, first
 
 
 def _are_same(ids: Any, others: Any, at: Ints) -> Bools:
