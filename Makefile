@@ -25,8 +25,9 @@ PIPELINE ?=
 
 # Passed to pytest by `make test` and `make soak`. Three processes, which begin with the largest
 # groups: the tests that share a Spark session, those of a cluster, those that start a session
-# each, those that take long. On two cores, as tests wait at times; more push each other out of the
-# caches, and each takes ten seconds to find its tests: five took a third longer for all.
+# each, those that take long, those that wait for most of their time: at the end they would leave a
+# core idle. On two cores, as tests wait at times; more push each other out of the caches, and each
+# takes ten seconds to find its tests: five took a third longer for all.
 PYTEST_ARGS ?= -n 3 --dist loadgroup
 
 # A test of processes and sockets may fail of the machine: of ten thousand one did in each of three

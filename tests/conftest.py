@@ -126,7 +126,7 @@ def shared_out(n_of_sources: int, cases: Sequence[int]) -> list[int]:
 
 
 def examples(n: int) -> int:
-    """How many examples a test has that asks for `n`: half in CI, an eighth in the second mode."""
+    """How many examples a test has that asks for `n`: a third in CI, a tenth in the second mode."""
     return min(n, max(1, n * settings.default.max_examples // 100))
 
 
@@ -350,17 +350,17 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, sig
 signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
 
 # Machines that test are slow at times, so no example has a deadline, and none is drawn too slowly.
-# In CI a run is the same each time, so that it has half as many: `make test` draws others each
+# In CI a run is the same each time, so that it has a third as many: `make test` draws others each
 # time, and `make soak` is where new examples are looked for.
 BY_NO_CLOCK: dict[str, Any] = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow],
 }
 settings.register_profile("dev", **BY_NO_CLOCK)
-settings.register_profile("ci", **BY_NO_CLOCK, derandomize=True, print_blob=True, max_examples=50)
+settings.register_profile("ci", **BY_NO_CLOCK, derandomize=True, print_blob=True, max_examples=30)
 # Of what runs in both modes, the second with an eighth of the examples.
 settings.register_profile(
-    "second", **BY_NO_CLOCK, derandomize=bool(os.environ.get("CI")), max_examples=12
+    "second", **BY_NO_CLOCK, derandomize=bool(os.environ.get("CI")), max_examples=10
 )
 settings.register_profile("soak", **BY_NO_CLOCK, max_examples=5_000)
 settings.load_profile(

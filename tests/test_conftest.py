@@ -48,6 +48,7 @@ LEAKS = {
 }
 
 
+@pytest.mark.xdist_group("waiting")
 def test_a_test_that_leaves_something_behind_fails(tmp_path):
     ends = "\ndef test_end():\n    for it in kept:\n        getattr(it, 'kill', lambda: None)()\n"
     for kind, (body, _) in LEAKS.items():
@@ -112,6 +113,7 @@ def test_that_fails_once(tmp_path_factory):
 """
 
 
+@pytest.mark.xdist_group("waiting")
 def test_tests_of_a_group_are_run_by_one_process(tmp_path):
     """As those that share a Spark session: each process would start one."""
     (tmp_path / "test_groups.py").write_text(GROUPS)
@@ -155,6 +157,7 @@ def test_after():
 """
 
 
+@pytest.mark.xdist_group("waiting")
 def test_a_test_that_hangs_is_named_and_the_others_go_on(tmp_path):
     (tmp_path / "test_hangs.py").write_text(HANGS)
     (tmp_path / "conftest.py").write_text(CONFTEST.replace("LIMIT_S = 900.0", "LIMIT_S = 5.0"))

@@ -353,6 +353,7 @@ def test_a_relay_that_cannot_be_started_is_an_error_of_the_meeting(monkeypatch):
         assert f"worker {first}'s machine" in said[first + 2]
 
 
+@pytest.mark.xdist_group("waiting")
 @pytest.mark.parametrize("n_machines", [0, 2])
 @pytest.mark.parametrize("stranger", ["a machine", "a worker", "the first worker"])
 def test_another_secret_is_refused(stranger, n_machines):
@@ -394,6 +395,7 @@ def test_another_secret_is_refused(stranger, n_machines):
     assert any("does not know the secret" in str(error) for error in found), found
 
 
+@pytest.mark.xdist_group("waiting")
 def test_machines_that_do_not_take_each_others_certificates_say_so(
     certificates, other_certificates
 ):

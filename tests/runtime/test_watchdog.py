@@ -231,6 +231,7 @@ def test_an_input_that_is_not_advanced_while_the_program_waits_is_reported(stall
     assert "this worker (0) has not advanced input 'edges' [1] beyond 0" in text
 
 
+@pytest.mark.xdist_group("waiting")
 def test_a_worker_that_is_idle_is_not_stalled(stalls: Heard) -> None:
     """It waits for input, or its peer is at work, or a thread or a timer has yet to come."""
 
