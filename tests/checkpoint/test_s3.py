@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from tests.checkpoint.doubtful_lives import N_EPOCHS, Client, Life, begin, numbe
 from tests.checkpoint.s3 import Request, Store, by_chance, passing
 from tests.checkpoint.s3_service import feed, found, serve, serve_by_processes, sums
 
-pytest.importorskip("moto", reason="moto's server stands for S3")
+if find_spec("moto") is None:  # to import it takes a second, in each process that finds tests
+    pytest.skip("moto's server stands for S3", allow_module_level=True)
 
 # It takes seconds to start, so that one is enough.
 pytestmark = pytest.mark.xdist_group("s3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,8 @@ from tests.checkpoint.s3 import Store
 
 pytestmark = pytest.mark.xdist_group("s3")  # as those of checkpoints are
 
-pytest.importorskip("moto", reason="moto's server stands for S3")
+if find_spec("moto") is None:  # to import it takes a second, in each process that finds tests
+    pytest.skip("moto's server stands for S3", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
