@@ -133,7 +133,10 @@ class ParquetScan:
 
 
 def parquet_scan(frame: DataFrame, plan: str) -> ParquetScan | None:
-    """What workers can read themselves of a DataFrame whose `plan` is as Spark explains it."""
+    """What workers can read themselves of a new DataFrame whose `plan` is as Spark explains it.
+
+    One that was planned while Spark kept its records would name no files.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if not is_plain_scan(plan):
@@ -144,8 +147,7 @@ def parquet_scan(frame: DataFrame, plan: str) -> ParquetScan | None:
         return None
     if any(field.dataType.simpleString() not in _NAMES for field in frame.schema):
         return None
-    # Of a new DataFrame: one that was planned while Spark kept its records names no files.
-    files = sorted(frame.select("*").inputFiles())
+    files = sorted(frame.inputFiles())
     paths = [path for path in map(_local_path, files) if path is not None]
     if len(paths) < len(files) or len(paths) > MOST_FILES or _are_in_columns(paths, names):
         return None
