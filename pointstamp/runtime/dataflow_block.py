@@ -8,7 +8,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec
 
-from pointstamp.errors import UsageError
+from pointstamp.errors import BuildError, UsageError
 from pointstamp.operators.scope import Scope
 
 P = ParamSpec("P")
@@ -46,6 +46,12 @@ def in_with_block(
 
     @wraps(build)
     def begin(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[Scope]:
+        name: object = args[1] if len(args) > 1 else kwargs.get("name")
+        if callable(name):  # as in Rust's timely; it would never be called
+            raise BuildError(
+                f"worker.dataflow() is given {name!r}, and calls no function: write "
+                "`with worker.dataflow() as scope:`, and build with that scope in the block"
+            )
         return DataflowBlock(make(*args, **kwargs))
 
     return begin

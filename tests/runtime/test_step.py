@@ -153,3 +153,19 @@ def test_a_dataflow_without_its_block_says_how_it_is_built() -> None:
 
     with pytest.raises(ps.errors.WorkerError, match=r"write `with worker.dataflow\(\) as scope:`"):
         ps.execute(main)
+
+
+@pytest.mark.parametrize("given", ["by position", "by name"])
+def test_a_function_in_place_of_the_block_of_a_dataflow_is_refused(given: str) -> None:
+    def build(scope: ps.Scope) -> None:
+        scope.to_stream([1])
+
+    def main(worker: ps.Worker) -> None:
+        function: Any = build
+        if given == "by name":
+            worker.dataflow(name=function)
+        else:
+            worker.dataflow(function)
+
+    with pytest.raises(ps.errors.WorkerError, match=r"is given .*build.*, and calls no function"):
+        ps.execute(main)
