@@ -49,9 +49,10 @@ def bfs(
 
     Notes
     -----
-    A round for each level. Every edge is looked at once, and each worker that has
-    edges from a vertex is sent once that it was reached. Memory at its peak,
-    beside the edges that come in: about as much as they take as two int64 columns.
+    A round for each level, where edges lead from one worker to another. Every edge is looked
+    at once, and each worker that has edges from a vertex is sent once that it was reached.
+    Memory at its peak, beside the edges that come in: about as much as they take as two int64
+    columns.
 
     Examples
     --------
@@ -79,14 +80,16 @@ class _Levels:
     def step(self, round: int, messages: list[Arrays]) -> Sent:
         """In round r + 1 from the vertices of level r, ours and others', to level r + 1."""
         partition, links = self._partition, self._partition.links[0]
+        fresh = self._fresh
+        if messages:
+            fresh = np.concatenate([fresh, partition.places_of_messages(messages).astype(np.int32)])
         if round > 0:
-            fresh = self._fresh
-            if messages:
-                fresh = np.concatenate(
-                    [fresh, partition.places_of_messages(messages).astype(np.int32)]
-                )
-            self._fresh = expand(links.begins, links.ends, links.others, fresh, self._levels, round)
-        return [partition.publish(self._fresh)], len(self._fresh) > 0
+            fresh = expand(links.begins, links.ends, links.others, fresh, self._levels, round)
+        while partition.is_alone and len(fresh):
+            round += 1
+            fresh = expand(links.begins, links.ends, links.others, fresh, self._levels, round)
+        self._fresh = fresh
+        return [partition.publish(fresh)], len(fresh) > 0
 
     def result(self) -> Any:
         """The vertices that were reached, and their levels."""

@@ -328,6 +328,11 @@ class GraphPartition:
         return Arrays({TO: to, SLOT: slots, **values_of})
 
     @cached_property
+    def is_alone(self) -> bool:
+        """Whether no edge leads here from another worker, and none from here to another."""
+        return self.n_places == self.n and not len(self.listeners[0])
+
+    @cached_property
     def _listened(self) -> Ints:
         """The rows of all listeners, as they are gathered again and again."""
         return self.listeners[0].astype(np.int64)

@@ -81,6 +81,9 @@ class _LandmarkLevels:
         """In round r + 1 from the vertices of level r, ours and others', to level r + 1."""
         if round > 0:
             self._expand(round, messages)
+        while self._partition.is_alone and any(map(len, self._fresh)):
+            round += 1
+            self._expand(round, [])
         n = self._partition.n
         batches = [
             self._partition.publish(fresh, value=np.full(n, j, np.int64))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import networkx
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointstamp.graph import bfs
+import pointstamp as ps
+from pointstamp.graph import bfs, landmark_distances
 from tests.graph.answers import Ldbc, graphs, quick, real_edges, same_on_all
 
 UNREACHED = float(2**63 - 1)
@@ -54,3 +57,23 @@ def test_the_levels_of_a_real_graph(data):
     source = int(edges[0, 0])
     found = same_on_all(lambda e, v: bfs(e, source), edges, size=20_000)
     assert found == by_networkx(edges.tolist(), (), source, True)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [lambda edges: bfs(edges, 0), lambda edges: landmark_distances(edges, [0, 2_999])],
+    ids=["levels", "landmarks"],
+)
+def test_a_level_takes_no_round_where_no_edge_leads_to_another_worker(search):
+    def main(worker: ps.Worker) -> tuple[int, int]:
+        found: list[int] = []
+        with worker.dataflow() as scope:
+            path = pa.record_batch({"src": np.arange(2_999), "dst": np.arange(1, 3_000)})
+            answer = search(scope.to_stream(path))
+            answer.inspect_batch(lambda _, batch: found.append(batch.num_rows))
+        worker.run()
+        return sum(found), worker.n_steps
+
+    [(n_found, n_steps)] = ps.execute(main)
+    assert n_found == 3_000
+    assert n_steps < 100
