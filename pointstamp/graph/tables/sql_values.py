@@ -2,7 +2,7 @@
 
 Nulls are as in SQL: what is computed of a null is null, but `and` and `or` where the other side
 decides; a condition holds where it is true, and not where it is null. `/` gives floats, and null
-where it divides by 0. NaN is as Arrow has it: equal to nothing, and neither less nor greater.
+where it divides by 0. A number with a point is a decimal beside decimals, and else a float. NaN is as Arrow has it: equal to nothing, and neither less nor greater.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pointstamp.graph.tables.sql_casts import (
     try_cast_to,
     why_not,
 )
-from pointstamp.graph.tables.sql_text import IN_ZONE, SIGNS, Constant, Named, Tree
+from pointstamp.graph.tables.sql_text import IN_ZONE, SIGNS, Computed, Constant, Named, Tree
 from pointstamp.graph.tables.sql_times import (
     PARTS,
     as_moments,
@@ -59,13 +59,9 @@ _PLAIN: dict[str, str] = {
     "lower": "utf8_lower",
     "upper": "utf8_upper",
     "length": "utf8_length",
-    "trim": "utf8_trim_whitespace",
     "coalesce": "coalesce",
     "floor": "floor",
     "ceil": "ceil",
-    "sqrt": "sqrt",
-    "ln": "ln",
-    "exp": "exp",
 }
 _ALIASES = {
     "isnull": "is_null",
@@ -84,6 +80,9 @@ _BOOLEAN = frozenset(["and", "or", "not"])
 _COMPARING = frozenset(
     ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "in", "same"]
 )
+_EXACT = _COMPARING | {"add", "subtract", "multiply", "remainder", "mod"}
+_MAX_DIGITS, _INTEGER = 38, 19
+"""So many digits have Arrow's decimals, and integers."""
 _KEEPING = frozenset(["coalesce", "greatest", "least", "remainder", "mod"])
 """What gives one of its operands, or less than one."""
 _CHOOSING = frozenset(["coalesce", "greatest", "least", "case", "if"])
@@ -165,6 +164,8 @@ def _value_of(tree: Tree, lookup: Lookup, zone: str | None) -> Any:
         inner, of = tree.operands
         return _value_of(inner, lookup, of.value if isinstance(of, Constant) else zone)
     operands = [_value_of(operand, lookup, zone) for operand in tree.operands]
+    if tree.function in _EXACT:
+        operands = _as_decimals(tree, operands)
     try:
         return _computed(tree.function, operands, zone)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -193,6 +194,26 @@ def _advice(kinds: list[Any], error: Exception) -> str:
     if isinstance(error, pa.ArrowNotImplementedError):
         return ": cast one to the type of the other" if len(set(kinds)) > 1 else ""
     return f": {str(error).splitlines()[0]}"
+
+
+def _as_decimals(tree: Computed, operands: list[Any]) -> list[Any]:
+    """Operands with numbers that are written with a point as decimals, if it is all decimals.
+
+    So that `price * 1.1 = 3.3` holds for 3, as in SQL. Where Arrow's decimals have too few digits
+    for what is computed they stay floats.
+    """
+    is_written = [isinstance(one, Constant) and one.kind == "decimal" for one in tree.operands]
+    kinds = [value.type for value, skip in zip(operands, is_written, strict=True) if not skip]
+    exact = [kind for kind in kinds if pa.types.is_decimal(kind)]
+    if not exact or not any(is_written) or any(map(pa.types.is_floating, kinds)):
+        return operands
+    found = [
+        pa.scalar(decimal.Decimal(repr(value.as_py()))) if written else value
+        for value, written in zip(operands, is_written, strict=True)
+    ]
+    exact = [value.type for value in found if pa.types.is_decimal(value.type)]
+    digits = sum(kind.precision for kind in exact) + 1 + _INTEGER * (len(found) - len(exact))
+    return found if digits <= _MAX_DIGITS else operands
 
 
 def _constant(constant: Constant, zone: str | None) -> Any:
@@ -334,8 +355,44 @@ def _remainder(left: Any, right: Any) -> Any:
             right = pc.abs(right)  # changes nothing, but the least integer divides by -1 to none
         right = pc.if_else(pc.equal(right, pa.scalar(0)), pa.scalar(None, right.type), right)
         return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
-    quotient = pc.trunc(_divide(left, right))
-    return pc.subtract(_float(left), pc.multiply(quotient, right))
+    if all(_is_number(kind) for kind in kinds):
+        return _of_rows(_decimal_remainder, left, right)
+    return _of_rows(_float_remainder, _float(left), _float(right))
+
+
+def _decimal_remainder(left: Any, right: Any) -> Any:
+    """Exact, in Python: Arrow's quotients of decimals have no room for all digits."""
+    with decimal.localcontext(prec=2 * _MAX_DIGITS):
+        found = [
+            None if one is None or not by else decimal.Decimal(one) % by
+            for one, by in zip(left.to_pylist(), right.to_pylist(), strict=True)
+        ]
+    scale = max(getattr(value.type, "scale", 0) for value in (left, right))
+    return pa.array(found, pa.decimal128(_MAX_DIGITS, scale))
+
+
+def _float_remainder(left: Any, right: Any) -> Any:
+    """Exact as well, which what is left of a rounded quotient is not."""
+    below = pc.if_else(pc.equal(right, pa.scalar(0.0)), pa.scalar(None, pa.float64()), right)
+    is_none = pc.is_null(pc.add(left, below)).to_numpy(zero_copy_only=False)
+    numbers = (one.fill_null(1.0).to_numpy() for one in (left, below))
+    with np.errstate(invalid="ignore"):
+        return pa.array(np.fmod(*numbers), mask=is_none)
+
+
+def _of_rows(function: Callable[..., Any], *operands: Any) -> Any:
+    """A function of arrays of one length, of operands of which some may be one value each."""
+    n = max((len(one) for one in operands if not isinstance(one, pa.Scalar)), default=None)
+    arrays = []
+    for one in operands:
+        value: Any = one
+        if isinstance(one, pa.Scalar):
+            value = pa.repeat(value, 1 if n is None else n)
+        elif isinstance(one, pa.ChunkedArray):
+            value = one.combine_chunks()
+        arrays.append(value)
+    found = function(*arrays)
+    return found[0] if n is None else found
 
 
 def _power(left: Any, right: Any) -> Any:
@@ -424,8 +481,8 @@ def _concat(*parts: Any) -> Any:
 
 
 def _case(*operands: Any) -> Any:
-    value = operands[-1]
-    for condition, then in reversed(list(zip(operands[:-1:2], operands[1:-1:2], strict=True))):
+    *values, value = _leveled("case", [*operands[1:-1:2], operands[-1]])
+    for condition, then in reversed(list(zip(operands[:-1:2], values, strict=True))):
         value = pc.if_else(pc.fill_null(_as_boolean(condition), False), then, value)
     return value
 
@@ -434,7 +491,26 @@ def _if(condition: Any, then: Any, otherwise: Any) -> Any:
     return _case(condition, then, otherwise)
 
 
+def _trim(value: Any) -> Any:
+    """Without the spaces around it; in SQL no other whitespace counts."""
+    return pc.utf8_trim(value, " ")
+
+
+def _of_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of floats, the nearest ones: Arrow refuses integers over 2**53."""
+    return lambda value: function(_float(value))
+
+
+def _ln(value: Any) -> Any:
+    """As in SQL: null where there is none, of 0 and less."""
+    return pc.ln(pc.if_else(pc.less_equal(value, 0.0), pa.scalar(None, pa.float64()), value))
+
+
 _OWN: dict[str, Callable[..., Any]] = {
+    "trim": _trim,
+    "sqrt": _of_floats(pc.sqrt),
+    "ln": _of_floats(_ln),
+    "exp": _of_floats(pc.exp),
     "divide": _divide,
     "remainder": _remainder,
     "mod": _remainder,
