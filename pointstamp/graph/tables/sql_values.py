@@ -2,7 +2,8 @@
 
 Nulls are as in SQL: what is computed of a null is null, but `and` and `or` where the other side
 decides; a condition holds where it is true, and not where it is null. `/` gives floats, and null
-where it divides by 0. A number with a point is a decimal beside decimals, and else a float. NaN is as Arrow has it: equal to nothing, and neither less nor greater.
+where it divides by 0. A number with a point is a decimal beside decimals, and else a float. NaN is
+as Arrow has it: equal to nothing, and neither less nor greater.
 """
 
 from __future__ import annotations
@@ -503,7 +504,8 @@ def _of_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _ln(value: Any) -> Any:
     """As in SQL: null where there is none, of 0 and less."""
-    return pc.ln(pc.if_else(pc.less_equal(value, 0.0), pa.scalar(None, pa.float64()), value))
+    has_none = pc.less_equal(value, pa.scalar(0.0))
+    return pc.ln(pc.if_else(has_none, pa.scalar(None, pa.float64()), value))
 
 
 _OWN: dict[str, Callable[..., Any]] = {
