@@ -242,6 +242,13 @@ EXACT = [
     "exact + 0.2",
     "exact in (0.999, 2.5)",
     "exact between -1.005 and 1.255",
+    "full + 1",
+    "full * 2",
+    "full * full",
+    "full - exact",
+    "full * n < 20",
+    "greatest(full, n)",
+    "full = exact",
     "ln(n) is null",
     "ln(exact) is null",
     "case when n > 1 then n else x end",
@@ -251,9 +258,11 @@ EXACT = [
 
 def test_numbers_are_those_of_spark(spark):
     frame = spark.sql(NUMBERS).filter("n <> 0")
+    frame = frame.withColumn("full", col("exact").cast("decimal(38, 18)"))
     expected = frame.selectExpr(*(f"{text} as c{i}" for i, text in enumerate(EXACT))).toArrow()
     given = frame.toArrow()
     for i, text in enumerate(EXACT):
         tree = in_zone(parse_sql(text), "UTC")
         found = values_of(tree, column_of(given, "numbers"), given.num_rows)
         assert str(plain(found)) == str(plain(expected.column(f"c{i}").cast(found.type))), text
+    assert values_of(parse_sql("full * 2"), column_of(given, "numbers"), 1).type.scale == 16

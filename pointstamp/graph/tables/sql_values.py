@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.errors import ColumnError, SchemaError, UsageError
+from pointstamp.graph.tables import decimal_arithmetic
 from pointstamp.graph.tables.sql_casts import (
     as_float,
     cast_to,
@@ -81,13 +82,13 @@ _BOOLEAN = frozenset(["and", "or", "not"])
 _COMPARING = frozenset(
     ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "in", "same"]
 )
-_EXACT = _COMPARING | {"add", "subtract", "multiply", "remainder", "mod"}
-_MAX_DIGITS, _INTEGER = 38, 19
-"""So many digits have Arrow's decimals, and integers."""
+_ARITHMETIC = frozenset(["add", "subtract", "multiply"])
 _KEEPING = frozenset(["coalesce", "greatest", "least", "remainder", "mod"])
 """What gives one of its operands, or less than one."""
 _CHOOSING = frozenset(["coalesce", "greatest", "least", "case", "if"])
 """What gives one of its operands, whose types are one."""
+_EXACT = _COMPARING | _KEEPING | _ARITHMETIC
+"""What decimals and the numbers in a text are exact in."""
 
 
 def column_of(table: Any, what: str) -> Lookup:
@@ -198,23 +199,19 @@ def _advice(kinds: list[Any], error: Exception) -> str:
 
 
 def _as_decimals(tree: Computed, operands: list[Any]) -> list[Any]:
-    """Operands with numbers that are written with a point as decimals, if it is all decimals.
+    """Operands with numbers that are written with a point as decimals, beside decimals.
 
-    So that `price * 1.1 = 3.3` holds for 3, as in SQL. Where Arrow's decimals have too few digits
-    for what is computed they stay floats.
+    So that `price * 1.1 = 3.3` holds for 3, as in SQL.
     """
     is_written = [isinstance(one, Constant) and one.kind == "decimal" for one in tree.operands]
     kinds = [value.type for value, skip in zip(operands, is_written, strict=True) if not skip]
-    exact = [kind for kind in kinds if pa.types.is_decimal(kind)]
-    if not exact or not any(is_written) or any(map(pa.types.is_floating, kinds)):
+    is_exact = any(map(pa.types.is_decimal, kinds)) and not any(map(pa.types.is_floating, kinds))
+    if not is_exact or not any(is_written):
         return operands
-    found = [
+    return [
         pa.scalar(decimal.Decimal(repr(value.as_py()))) if written else value
         for value, written in zip(operands, is_written, strict=True)
     ]
-    exact = [value.type for value in found if pa.types.is_decimal(value.type)]
-    digits = sum(kind.precision for kind in exact) + 1 + _INTEGER * (len(found) - len(exact))
-    return found if digits <= _MAX_DIGITS else operands
 
 
 def _constant(constant: Constant, zone: str | None) -> Any:
@@ -257,6 +254,13 @@ def _computed(written: str, operands: list[Any], zone: str | None) -> Any:
             operands = [_as_boolean(one) for one in operands]
     if function in _OF_TIMES:
         return _OF_TIMES[function](*operands, zone)
+    if decimal_arithmetic.are_exact(operands):
+        if function in _ARITHMETIC:
+            return decimal_arithmetic.arithmetic(function, *operands)
+        if function in _COMPARING:
+            operands = decimal_arithmetic.compared(operands)
+        elif function in ("greatest", "least"):
+            operands = decimal_arithmetic.leveled(operands, decimal_arithmetic.DIGITS)
     own = _OWN.get(function)
     if own is not None:
         return own(*operands)
@@ -357,19 +361,8 @@ def _remainder(left: Any, right: Any) -> Any:
         right = pc.if_else(pc.equal(right, pa.scalar(0)), pa.scalar(None, right.type), right)
         return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
     if all(_is_number(kind) for kind in kinds):
-        return _of_rows(_decimal_remainder, left, right)
+        return _of_rows(decimal_arithmetic.remainder, left, right)
     return _of_rows(_float_remainder, _float(left), _float(right))
-
-
-def _decimal_remainder(left: Any, right: Any) -> Any:
-    """Exact, in Python: Arrow's quotients of decimals have no room for all digits."""
-    with decimal.localcontext(prec=2 * _MAX_DIGITS):
-        found = [
-            None if one is None or not by else decimal.Decimal(one) % by
-            for one, by in zip(left.to_pylist(), right.to_pylist(), strict=True)
-        ]
-    scale = max(getattr(value.type, "scale", 0) for value in (left, right))
-    return pa.array(found, pa.decimal128(_MAX_DIGITS, scale))
 
 
 def _float_remainder(left: Any, right: Any) -> Any:

@@ -208,9 +208,37 @@ def test_numbers_with_a_point_are_decimals_beside_decimals():
     assert one("amount >= -0.1 * amount", amount=amount) == [True, True, None]
     assert one("amount * 1e-1", amount=amount) == [3.0 * 0.1, 0.1 * 0.1, None]
     assert one("amount + 0.5 * x", amount=amount, x=[1.0, 0.0, 1.0]) == [3.5, 0.1, None]
-    # Of so many digits decimals have no room for another one.
-    full = pa.array([Decimal("2.00")], pa.decimal128(38, 2))
-    assert one("amount * 1.5", amount=full) == [3.0]
+    assert one("greatest(amount, 0.5)", amount=amount)[:2] == [Decimal("3.00"), Decimal("0.50")]
+
+
+def test_decimals_of_all_digits_are_computed_with():
+    """As Spark has those that are made of Python's decimals."""
+    of = pa.decimal128(38, 18)
+    w, v = pa.array([Decimal("2.5"), None], of), pa.array([Decimal(1), Decimal(2)], of)
+    d = pa.array([Decimal("2.50"), Decimal(7)], pa.decimal128(10, 2))
+    zero = pa.array([Decimal(2), Decimal(7)], pa.decimal128(38, 0))
+    for text, expected in {
+        "w + 1": Decimal("3.5"),
+        "w * 2": 5,
+        "w + v": Decimal("3.5"),
+        "v - w < 0": True,
+        "w * v": Decimal("2.5"),
+        "w * w * w": Decimal("15.625"),
+        "w * 1.1 = 2.75": True,
+        "w + d": 5,
+        "zero < d": True,
+        "zero + d": Decimal("4.5"),
+        "zero * n": 6,
+        "greatest(w, 0)": Decimal("2.5"),
+        "least(w, d, 3, n)": Decimal("2.5"),
+        "w in (1, 2.5)": True,
+    }.items():
+        found = one(text, w=w, v=v, d=d, zero=zero, n=[3, 3])
+        assert found[0] == expected, text
+    third = pa.array([Decimal("0.333333333333333333")], of)
+    assert one("w * w", w=third) == [Decimal("0.111111")]  # in so many places as Spark
+    with pytest.raises(SchemaError, match=r"'\*' cannot be computed of decimal128\(38, 18\)"):
+        one("w * w", w=pa.array([Decimal(10) ** 19], of))
 
 
 def test_remainders_are_exact():
