@@ -524,10 +524,19 @@ _EXACT = {
 
 
 def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
-    """Refuse ends of another type than ids: their hashes differ, so that nothing would be found."""
+    """Refuse ends of another type than ids: their hashes differ, so that nothing would be found.
+
+    And ids with a collation, of which equal ones differ in their hashes.
+    """
     from pyspark.sql.types import IntegralType
 
     of_ids = vertices.schema[ID].dataType
+    if " collate " in of_ids.simpleString():
+        raise SchemaError(
+            f"ids are {of_ids.simpleString()}, in which texts that differ may be equal, and "
+            "a graph tells ids apart by their bytes: give ids without a collation, such as "
+            "lower(id) collate UTF8_BINARY"
+        )
     for name in (SOURCE, TARGET):
         kind = edges.schema[name].dataType
         both_integers = isinstance(kind, IntegralType) and isinstance(of_ids, IntegralType)

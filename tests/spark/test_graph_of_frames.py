@@ -128,6 +128,19 @@ def test_vertices_without_isolated_ones_have_their_columns_in_order(spark):
     assert sorted(map(tuple, kept.collect())) == [("Ann", 1), ("Bob", 2)]
 
 
+def test_ids_with_a_collation_are_refused(spark):
+    edges = spark.sql("select 'A' collate UTF8_LCASE as src, 'a' collate UTF8_LCASE as dst")
+    with pytest.raises(
+        SchemaError, match=r"ids are string collate UTF8_LCASE, in which texts that"
+    ):
+        pointstamp.spark.graph(edges)
+    with pytest.raises(SchemaError, match="collate UTF8_LCASE"):
+        pointstamp.spark.graph(edges.selectExpr("struct(src) as src", "struct(dst) as dst"))
+    plain = edges.selectExpr("lower(src) collate UTF8_BINARY src", "dst collate UTF8_BINARY dst")
+    found = pointstamp.spark.graph(plain, workers=1).connected_components().collect()
+    assert [tuple(row) for row in found] == [("a", "a")]
+
+
 def test_weights_that_are_no_numbers_are_refused_by_the_call(spark):
     edges = spark.sql("select 1L as src, 2L as dst, '1' as text, 1.5BD as exact")
     graph = pointstamp.spark.graph(edges, workers=1)
