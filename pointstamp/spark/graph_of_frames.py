@@ -534,7 +534,7 @@ def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
     if " collate " in of_ids.simpleString():
         raise SchemaError(
             f"ids are {of_ids.simpleString()}, in which texts that differ may be equal, and "
-            "a graph tells ids apart by their bytes: give ids without a collation, such as "
+            "a graph compares ids by their bytes: give ids without a collation, such as "
             "lower(id) collate UTF8_BINARY"
         )
     for name in (SOURCE, TARGET):
