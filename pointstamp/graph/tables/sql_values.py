@@ -205,7 +205,10 @@ def _as_decimals(tree: Computed, operands: list[Any]) -> list[Any]:
     """
     is_written = [isinstance(one, Constant) and one.kind == "decimal" for one in tree.operands]
     kinds = [value.type for value, skip in zip(operands, is_written, strict=True) if not skip]
-    is_exact = any(map(pa.types.is_decimal, kinds)) and not any(map(pa.types.is_floating, kinds))
+    has_decimals = any(map(pa.types.is_decimal, kinds))
+    if tree.function in ("remainder", "mod"):  # of integers, too: 1 % 0.1 is 0
+        has_decimals = has_decimals or all(map(pa.types.is_integer, kinds))
+    is_exact = has_decimals and not any(map(pa.types.is_floating, kinds))
     if not is_exact or not any(is_written):
         return operands
     return [

@@ -254,6 +254,7 @@ def test_remainders_are_exact():
     assert one("x % 0.1", x=[1.5, 1e17, None]) == [math.fmod(1.5, 0.1), math.fmod(1e17, 0.1), None]
     assert one("x % y", x=[1.0, math.inf], y=[0.0, 2.0])[0] is None
     assert one("-7.5 % 2", n=[1]) == [-1.5]
+    assert one("n % 0.1 = 0", n=[1, -3, None]) == [True, True, None]
 
 
 def test_trim_removes_spaces_alone():
