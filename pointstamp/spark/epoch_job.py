@@ -65,8 +65,10 @@ class EpochJob:
         form: str,
         diff: str | None,
         collections: Mapping[str, Any] | None,
+        name: str | None,
     ) -> None:
         self.runs = runs
+        self.committed = runs.committed(name)
         self._spark = spark
         self._forms = {name: self._form(name, changes[name], form, diff) for name in changes}
         schemas = self._schemas(changes, collections)
@@ -124,7 +126,8 @@ class EpochJob:
         needed = change_column(found)
         if needed is None or needed in frame.columns:
             return found
-        if self.runs.is_first:
+        is_repeated = self.committed is not None and self.committed.epoch == 0
+        if self.runs.is_first or is_repeated:
             return Append()
         raise SchemaError(
             f"what has changed of the input {name!r} has columns {', '.join(frame.columns)}, and "

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,7 +21,7 @@ def inputs_by_name(build: Callable[..., Any], inputs: Any) -> dict[str, DataFram
     Raises
     ------
     UsageError
-        For what is no DataFrame, with its name and type.
+        For what is no DataFrame, with its name and type, and for a stream.
     """
     try:
         from pyspark.sql import DataFrame
@@ -48,7 +49,17 @@ def inputs_by_name(build: Callable[..., Any], inputs: Any) -> dict[str, DataFram
                 f"input {name!r} should be a DataFrame of Spark, and is {_described(frame)}; "
                 "spark.createDataFrame makes one of tables and rows"
             )
+        if is_known_stream(frame):
+            raise UsageError(
+                f"input {name!r} is a stream, which has no end, and a job takes whole DataFrames: "
+                "foreachBatch gives one for each batch; maintain_stream and serve take in streams"
+            )
     return named
+
+
+def is_known_stream(frame: DataFrame) -> bool:
+    """Whether a DataFrame is a stream, as far as that is known: Spark Connect is not asked."""
+    return context_of(frame.sparkSession) is not None and bool(frame.isStreaming)
 
 
 def parameter_names(build: Callable[..., Any], n: int) -> list[str]:

@@ -183,8 +183,10 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
 
     def drop_isolated_vertices(self) -> SparkGraph:
         """The graph without the vertices that no edge has as an end."""
-        ends = self.degrees.select(ID)
-        return self._with(self._vertices.join(ends, ID, "left_semi"), self._edges)
+        kept = self._vertices.join(self.degrees.select(ID), ID, "left_semi")
+        # Spark has the columns that it joined by first.
+        kept = kept.select(*map(column_of, self._vertices.columns))
+        return self._with(kept, self._edges)
 
     def as_undirected(self) -> SparkGraph:
         """The graph with each edge in both directions, with the same attributes."""
@@ -368,6 +370,8 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
                 f"edges have no column {question.weight!r} of weights, only "
                 f"{', '.join(map(repr, self._edges.columns))}"
             )
+        if question.weight is not None:
+            _check_weights(self._edges, question.weight)
         needed = [SOURCE, TARGET, *([question.weight] if question.weight else [])]
         edges = _selected(self._edges, needed)
         schema = self._schema_of_answers(question)
@@ -520,10 +524,19 @@ _EXACT = {
 
 
 def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
-    """Refuse ends of another type than ids: their hashes differ, so that nothing would be found."""
+    """Refuse ends of another type than ids: their hashes differ, so that nothing would be found.
+
+    And ids with a collation, of which equal ones differ in their hashes.
+    """
     from pyspark.sql.types import IntegralType
 
     of_ids = vertices.schema[ID].dataType
+    if " collate " in of_ids.simpleString():
+        raise SchemaError(
+            f"ids are {of_ids.simpleString()}, in which texts that differ may be equal, and "
+            "a graph compares ids by their bytes: give ids without a collation, such as "
+            "lower(id) collate UTF8_BINARY"
+        )
     for name in (SOURCE, TARGET):
         kind = edges.schema[name].dataType
         both_integers = isinstance(kind, IntegralType) and isinstance(of_ids, IntegralType)
@@ -532,6 +545,18 @@ def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
                 f"{name!r} of the edges: ids are {of_ids.simpleString()}, and these are "
                 f"{kind.simpleString()}: cast one to the type of the other"
             )
+
+
+def _check_weights(edges: DataFrame, name: str) -> None:
+    """Refuse weights of a type that no algorithm takes before a job does."""
+    from pyspark.sql.types import DoubleType, FloatType, IntegralType
+
+    kind = edges.schema[name].dataType
+    if not isinstance(kind, IntegralType | DoubleType | FloatType):
+        raise SchemaError(
+            f"a weighted graph needs floats or integers in the column {name!r}, not "
+            f"{kind.simpleString()}: cast them"
+        )
 
 
 def _check_columns(frame: DataFrame, needed: Sequence[str], what: str) -> None:

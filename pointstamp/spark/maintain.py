@@ -136,6 +136,6 @@ def maintain(
     workers = all_slots(spark) if workers is None else workers
     check_workers(workers)
     check_slots(spark, workers)
-    job = EpochJob(spark, EpochRuns(place), build, changes, form, diff, collections)
-    feeds = job.feeds(job.runs.committed(run) or job.run(run, workers, certificates))
+    job = EpochJob(spark, EpochRuns(place), build, changes, form, diff, collections, run)
+    feeds = job.feeds(job.committed or job.run(run, workers, certificates))
     return feeds[RESULT] if set(feeds) == {RESULT} else feeds

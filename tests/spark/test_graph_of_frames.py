@@ -121,6 +121,34 @@ def test_what_a_graph_of_tables_can_be_asked_this_can_and_is_named_in_plans(grap
     assert "MapInArrow pointstamp: kcore of a graph, " in capsys.readouterr().out
 
 
+def test_vertices_without_isolated_ones_have_their_columns_in_order(spark):
+    vertices = spark.createDataFrame([("Ann", 1), ("Bob", 2), ("Cy", 3)], "name string, id long")
+    edges = spark.createDataFrame([(2, 1)], "src long, dst long")
+    kept = pointstamp.spark.graph(vertices, edges).drop_isolated_vertices().vertices
+    assert sorted(map(tuple, kept.collect())) == [("Ann", 1), ("Bob", 2)]
+
+
+def test_ids_with_a_collation_are_refused(spark):
+    edges = spark.sql("select 'A' collate UTF8_LCASE as src, 'a' collate UTF8_LCASE as dst")
+    with pytest.raises(
+        SchemaError, match=r"ids are string collate UTF8_LCASE, in which texts that"
+    ):
+        pointstamp.spark.graph(edges)
+    with pytest.raises(SchemaError, match="collate UTF8_LCASE"):
+        pointstamp.spark.graph(edges.selectExpr("struct(src) as src", "struct(dst) as dst"))
+    plain = edges.selectExpr("lower(src) collate UTF8_BINARY src", "dst collate UTF8_BINARY dst")
+    found = pointstamp.spark.graph(plain, workers=1).connected_components().collect()
+    assert [tuple(row) for row in found] == [("a", "a")]
+
+
+def test_weights_that_are_no_numbers_are_refused_by_the_call(spark):
+    edges = spark.sql("select 1L as src, 2L as dst, '1' as text, 1.5BD as exact")
+    graph = pointstamp.spark.graph(edges, workers=1)
+    for name, kind in {"text": "string", "exact": r"decimal\(2,1\)"}.items():
+        with pytest.raises(SchemaError, match=f"in the column '{name}', not {kind}: cast them"):
+            graph.sssp(1, name)
+
+
 def test_a_model_of_ratings_has_the_loss_that_it_says_on_any_number_of_workers(spark):
     rows = [(f"user {u}", f"é{i}", float(u * i % 6)) for u in range(6) for i in range(4)]
     edges = spark.createDataFrame(rows, "src string, dst string, stars double")

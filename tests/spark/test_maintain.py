@@ -168,6 +168,25 @@ def test_rows_that_are_added(spark: Any, tmp_path: Path) -> None:
         assert found(changed) == [*gone, ((1, b), "insert", epoch)]
 
 
+def test_the_first_run_is_repeated_with_the_whole_tables_that_it_was_given(
+    spark: Any, tmp_path: Path
+) -> None:
+    def counts(scope: Any, t: Any) -> Any:
+        return t.group_by("a").count()
+
+    def run(name: str) -> Any:
+        tables = {"t": spark.createDataFrame([(1,), (1,), (2,)], "a long")}
+        return pointstamp.spark.maintain(
+            counts, spark, tables, run=name, checkpoint=tmp_path, workers=1
+        )
+
+    expected = [((1, 2), "insert", 0), ((2, 1), "insert", 0)]
+    assert found(run("Monday")) == expected
+    assert found(run("Monday")) == expected
+    with pytest.raises(SchemaError, match="a whole table is given to the first run alone"):
+        run("Tuesday")
+
+
 def test_what_does_not_fit_is_refused(spark: Any, tmp_path: Path) -> None:
     def run(changes: Any, **options: Any) -> Any:
         options = {"checkpoint": tmp_path, "workers": 1, **options}

@@ -519,3 +519,11 @@ def generator(scope, records):
 def test_what_runs_nothing_when_it_is_called_is_refused(spark, build):
     with pytest.raises(BuildError, match=f"{build.__name__} runs nothing when it is called"):
         run(build, {"records": spark.range(1)}, "id long")
+
+
+def test_a_stream_is_no_input_of_a_job(spark):
+    stream = spark.readStream.format("rate").load().selectExpr("value as src", "value as dst")
+    with pytest.raises(UsageError, match=r"input 'edges' is a stream, .*: foreachBatch gives one"):
+        pointstamp.spark.run(lambda scope, edges: edges, {"edges": stream}, workers=1)
+    with pytest.raises(UsageError, match="input 'edges' is a stream"):
+        pointstamp.spark.graph(stream, workers=1).k_core()

@@ -231,3 +231,38 @@ def test_what_spark_s_ansi_mode_refuses_to_cast_is_refused(spark, cast, says):
     text = cast.replace("D as", " as")
     with pytest.raises(SchemaError, match=says):
         values_of(in_zone(parse_sql(text), "UTC"), column_of(pa.table({}), "nothing"), 1)
+
+
+EXACT = [
+    "exact % 0.1",
+    "exact % n",
+    "x % 0.1",
+    "n % 2.5",
+    "exact * 1.1 = 2.75",
+    "exact + 0.2",
+    "exact in (0.999, 2.5)",
+    "exact between -1.005 and 1.255",
+    "full + 1",
+    "full * 2",
+    "full * full",
+    "full - exact",
+    "full * n < 20",
+    "greatest(full, n)",
+    "full = exact",
+    "ln(n) is null",
+    "ln(exact) is null",
+    "case when n > 1 then n else x end",
+    "trim('\t a ')",
+]
+
+
+def test_numbers_are_those_of_spark(spark):
+    frame = spark.sql(NUMBERS).filter("n <> 0")
+    frame = frame.withColumn("full", col("exact").cast("decimal(38, 18)"))
+    expected = frame.selectExpr(*(f"{text} as c{i}" for i, text in enumerate(EXACT))).toArrow()
+    given = frame.toArrow()
+    for i, text in enumerate(EXACT):
+        tree = in_zone(parse_sql(text), "UTC")
+        found = values_of(tree, column_of(given, "numbers"), given.num_rows)
+        assert str(plain(found)) == str(plain(expected.column(f"c{i}").cast(found.type))), text
+    assert values_of(parse_sql("full * 2"), column_of(given, "numbers"), 1).type.scale == 16

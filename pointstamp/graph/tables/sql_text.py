@@ -65,7 +65,10 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Constant:
-    """A value that is written in the text; `kind` is "date" or "timestamp" where it is one."""
+    """A value that is written in the text.
+
+    kind : "date" or "timestamp" where it is one; "decimal" of a number with a point, a float here
+    """
 
     value: Any
     kind: str = ""
@@ -252,7 +255,7 @@ class _SqlParser:
         if self._take("-"):
             operand = self._sign()
             if isinstance(operand, Constant) and isinstance(operand.value, int | float):
-                return Constant(-operand.value)
+                return Constant(-operand.value, operand.kind)
             return Computed("negate", (operand,))
         self._take("+")
         return self._primary()
@@ -265,7 +268,7 @@ class _SqlParser:
             return tree
         if kind in ("number", "text"):
             self._step()
-            return Constant(_number(token) if kind == "number" else _unquoted(token))
+            return _number(token) if kind == "number" else Constant(_unquoted(token))
         if kind == "word" and token.lower() in ("true", "false", "null"):
             self._step()
             return Constant({"true": True, "false": False, "null": None}[token.lower()])
@@ -334,8 +337,10 @@ def _negated(tree: Tree, negated: str | None) -> Tree:
     return Computed("not", (tree,)) if negated else tree
 
 
-def _number(token: str) -> int | float:
-    return int(token) if token.isdigit() else float(token)
+def _number(token: str) -> Constant:
+    if token.isdigit():
+        return Constant(int(token))
+    return Constant(float(token), "" if "e" in token.lower() else "decimal")
 
 
 def _unquoted(token: str) -> str:

@@ -2,7 +2,8 @@
 
 Nulls are as in SQL: what is computed of a null is null, but `and` and `or` where the other side
 decides; a condition holds where it is true, and not where it is null. `/` gives floats, and null
-where it divides by 0. NaN is as Arrow has it: equal to nothing, and neither less nor greater.
+where it divides by 0. A number with a point is a decimal beside decimals, and else a float. NaN is
+as Arrow has it: equal to nothing, and neither less nor greater.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.errors import ColumnError, SchemaError, UsageError
+from pointstamp.graph.tables import decimal_arithmetic
 from pointstamp.graph.tables.sql_casts import (
     as_float,
     cast_to,
@@ -26,7 +28,7 @@ from pointstamp.graph.tables.sql_casts import (
     try_cast_to,
     why_not,
 )
-from pointstamp.graph.tables.sql_text import IN_ZONE, SIGNS, Constant, Named, Tree
+from pointstamp.graph.tables.sql_text import IN_ZONE, SIGNS, Computed, Constant, Named, Tree
 from pointstamp.graph.tables.sql_times import (
     PARTS,
     as_moments,
@@ -59,13 +61,9 @@ _PLAIN: dict[str, str] = {
     "lower": "utf8_lower",
     "upper": "utf8_upper",
     "length": "utf8_length",
-    "trim": "utf8_trim_whitespace",
     "coalesce": "coalesce",
     "floor": "floor",
     "ceil": "ceil",
-    "sqrt": "sqrt",
-    "ln": "ln",
-    "exp": "exp",
 }
 _ALIASES = {
     "isnull": "is_null",
@@ -84,10 +82,13 @@ _BOOLEAN = frozenset(["and", "or", "not"])
 _COMPARING = frozenset(
     ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "in", "same"]
 )
+_ARITHMETIC = frozenset(["add", "subtract", "multiply"])
 _KEEPING = frozenset(["coalesce", "greatest", "least", "remainder", "mod"])
 """What gives one of its operands, or less than one."""
 _CHOOSING = frozenset(["coalesce", "greatest", "least", "case", "if"])
 """What gives one of its operands, whose types are one."""
+_EXACT = _COMPARING | _KEEPING | _ARITHMETIC
+"""What decimals and the numbers in a text are exact in."""
 
 
 def column_of(table: Any, what: str) -> Lookup:
@@ -165,6 +166,8 @@ def _value_of(tree: Tree, lookup: Lookup, zone: str | None) -> Any:
         inner, of = tree.operands
         return _value_of(inner, lookup, of.value if isinstance(of, Constant) else zone)
     operands = [_value_of(operand, lookup, zone) for operand in tree.operands]
+    if tree.function in _EXACT:
+        operands = _as_decimals(tree, operands)
     try:
         return _computed(tree.function, operands, zone)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -193,6 +196,25 @@ def _advice(kinds: list[Any], error: Exception) -> str:
     if isinstance(error, pa.ArrowNotImplementedError):
         return ": cast one to the type of the other" if len(set(kinds)) > 1 else ""
     return f": {str(error).splitlines()[0]}"
+
+
+def _as_decimals(tree: Computed, operands: list[Any]) -> list[Any]:
+    """Operands with numbers that are written with a point as decimals, beside decimals.
+
+    So that `price * 1.1 = 3.3` holds for 3, as in SQL.
+    """
+    is_written = [isinstance(one, Constant) and one.kind == "decimal" for one in tree.operands]
+    kinds = [value.type for value, skip in zip(operands, is_written, strict=True) if not skip]
+    has_decimals = any(map(pa.types.is_decimal, kinds))
+    if tree.function in ("remainder", "mod"):  # of integers, too: 1 % 0.1 is 0
+        has_decimals = has_decimals or all(map(pa.types.is_integer, kinds))
+    is_exact = has_decimals and not any(map(pa.types.is_floating, kinds))
+    if not is_exact or not any(is_written):
+        return operands
+    return [
+        pa.scalar(decimal.Decimal(repr(value.as_py()))) if written else value
+        for value, written in zip(operands, is_written, strict=True)
+    ]
 
 
 def _constant(constant: Constant, zone: str | None) -> Any:
@@ -235,6 +257,13 @@ def _computed(written: str, operands: list[Any], zone: str | None) -> Any:
             operands = [_as_boolean(one) for one in operands]
     if function in _OF_TIMES:
         return _OF_TIMES[function](*operands, zone)
+    if decimal_arithmetic.are_exact(operands):
+        if function in _ARITHMETIC:
+            return decimal_arithmetic.arithmetic(function, *operands)
+        if function in _COMPARING:
+            operands = decimal_arithmetic.compared(operands)
+        elif function in ("greatest", "least"):
+            operands = decimal_arithmetic.leveled(operands, decimal_arithmetic.DIGITS)
     own = _OWN.get(function)
     if own is not None:
         return own(*operands)
@@ -334,8 +363,33 @@ def _remainder(left: Any, right: Any) -> Any:
             right = pc.abs(right)  # changes nothing, but the least integer divides by -1 to none
         right = pc.if_else(pc.equal(right, pa.scalar(0)), pa.scalar(None, right.type), right)
         return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
-    quotient = pc.trunc(_divide(left, right))
-    return pc.subtract(_float(left), pc.multiply(quotient, right))
+    if all(_is_number(kind) for kind in kinds):
+        return _of_rows(decimal_arithmetic.remainder, left, right)
+    return _of_rows(_float_remainder, _float(left), _float(right))
+
+
+def _float_remainder(left: Any, right: Any) -> Any:
+    """Exact as well, which what is left of a rounded quotient is not."""
+    below = pc.if_else(pc.equal(right, pa.scalar(0.0)), pa.scalar(None, pa.float64()), right)
+    is_none = pc.is_null(pc.add(left, below)).to_numpy(zero_copy_only=False)
+    numbers = (one.fill_null(1.0).to_numpy() for one in (left, below))
+    with np.errstate(invalid="ignore"):
+        return pa.array(np.fmod(*numbers), mask=is_none)
+
+
+def _of_rows(function: Callable[..., Any], *operands: Any) -> Any:
+    """A function of arrays of one length, of operands of which some may be one value each."""
+    n = max((len(one) for one in operands if not isinstance(one, pa.Scalar)), default=None)
+    arrays = []
+    for one in operands:
+        value: Any = one
+        if isinstance(one, pa.Scalar):
+            value = pa.repeat(value, 1 if n is None else n)
+        elif isinstance(one, pa.ChunkedArray):
+            value = one.combine_chunks()
+        arrays.append(value)
+    found = function(*arrays)
+    return found[0] if n is None else found
 
 
 def _power(left: Any, right: Any) -> Any:
@@ -424,8 +478,8 @@ def _concat(*parts: Any) -> Any:
 
 
 def _case(*operands: Any) -> Any:
-    value = operands[-1]
-    for condition, then in reversed(list(zip(operands[:-1:2], operands[1:-1:2], strict=True))):
+    *values, value = _leveled("case", [*operands[1:-1:2], operands[-1]])
+    for condition, then in reversed(list(zip(operands[:-1:2], values, strict=True))):
         value = pc.if_else(pc.fill_null(_as_boolean(condition), False), then, value)
     return value
 
@@ -434,7 +488,27 @@ def _if(condition: Any, then: Any, otherwise: Any) -> Any:
     return _case(condition, then, otherwise)
 
 
+def _trim(value: Any) -> Any:
+    """Without the spaces around it; in SQL no other whitespace counts."""
+    return pc.utf8_trim(value, " ")
+
+
+def _of_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of floats, the nearest ones: Arrow refuses integers over 2**53."""
+    return lambda value: function(_float(value))
+
+
+def _ln(value: Any) -> Any:
+    """As in SQL: null where there is none, of 0 and less."""
+    has_none = pc.less_equal(value, pa.scalar(0.0))
+    return pc.ln(pc.if_else(has_none, pa.scalar(None, pa.float64()), value))
+
+
 _OWN: dict[str, Callable[..., Any]] = {
+    "trim": _trim,
+    "sqrt": _of_floats(pc.sqrt),
+    "ln": _of_floats(_ln),
+    "exp": _of_floats(pc.exp),
     "divide": _divide,
     "remainder": _remainder,
     "mod": _remainder,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -197,3 +198,73 @@ def test_try_cast_has_null_where_cast_fails():
     assert one("try_cast('x' as int)", t=["7"]) == [None]
     with pytest.raises(UsageError, match="there is no type 'number'"):
         one("try_cast(t as number)", t=["7"])
+
+
+def test_numbers_with_a_point_are_decimals_beside_decimals():
+    amount = pa.array([Decimal("3.00"), Decimal("0.10"), None], pa.decimal128(10, 2))
+    assert one("amount * 1.1 = 3.3", amount=amount) == [True, False, None]
+    assert one("amount + 0.2 = 0.3", amount=amount) == [False, True, None]
+    assert one("amount in (0.1, 3.0)", amount=amount) == [True, True, None]
+    assert one("amount >= -0.1 * amount", amount=amount) == [True, True, None]
+    assert one("amount * 1e-1", amount=amount) == [3.0 * 0.1, 0.1 * 0.1, None]
+    assert one("amount + 0.5 * x", amount=amount, x=[1.0, 0.0, 1.0]) == [3.5, 0.1, None]
+    assert one("greatest(amount, 0.5)", amount=amount)[:2] == [Decimal("3.00"), Decimal("0.50")]
+
+
+def test_decimals_of_all_digits_are_computed_with():
+    """As Spark has those that are made of Python's decimals."""
+    of = pa.decimal128(38, 18)
+    w, v = pa.array([Decimal("2.5"), None], of), pa.array([Decimal(1), Decimal(2)], of)
+    d = pa.array([Decimal("2.50"), Decimal(7)], pa.decimal128(10, 2))
+    zero = pa.array([Decimal(2), Decimal(7)], pa.decimal128(38, 0))
+    for text, expected in {
+        "w + 1": Decimal("3.5"),
+        "w * 2": 5,
+        "w + v": Decimal("3.5"),
+        "v - w < 0": True,
+        "w * v": Decimal("2.5"),
+        "w * w * w": Decimal("15.625"),
+        "w * 1.1 = 2.75": True,
+        "w + d": 5,
+        "zero < d": True,
+        "zero + d": Decimal("4.5"),
+        "zero * n": 6,
+        "greatest(w, 0)": Decimal("2.5"),
+        "least(w, d, 3, n)": Decimal("2.5"),
+        "w in (1, 2.5)": True,
+    }.items():
+        found = one(text, w=w, v=v, d=d, zero=zero, n=[3, 3])
+        assert found[0] == expected, text
+    third = pa.array([Decimal("0.333333333333333333")], of)
+    assert one("w * w", w=third) == [Decimal("0.111111")]  # in so many places as Spark
+    with pytest.raises(SchemaError, match=r"'\*' cannot be computed of decimal128\(38, 18\)"):
+        one("w * w", w=pa.array([Decimal(10) ** 19], of))
+
+
+def test_remainders_are_exact():
+    amount = pa.array([Decimal("0.30"), Decimal("-0.35"), None, Decimal(1)], pa.decimal128(10, 2))
+    assert one("amount % 0.1", amount=amount) == [
+        Decimal("0.00"),
+        Decimal("-0.05"),
+        None,
+        Decimal("0.00"),
+    ]
+    assert one("7 % amount = 0.1", amount=amount) == [True, False, None, False]
+    assert one("amount % 0", amount=amount) == [None] * 4
+    assert one("x % 0.1", x=[1.5, 1e17, None]) == [math.fmod(1.5, 0.1), math.fmod(1e17, 0.1), None]
+    assert one("x % y", x=[1.0, math.inf], y=[0.0, 2.0])[0] is None
+    assert one("-7.5 % 2", n=[1]) == [-1.5]
+    assert one("n % 0.1 = 0", n=[1, -3, None]) == [True, True, None]
+
+
+def test_trim_removes_spaces_alone():
+    assert one("trim(t)", t=[" a\t ", None]) == ["a\t", None]
+
+
+def test_functions_of_floats_take_all_integers():
+    wide = [2**62, -1, 0, None]
+    assert one("ln(n)", n=wide) == [math.log(2**62), None, None, None]
+    assert one("sqrt(n)", n=[2**62]) == [2.0**31]
+    assert one("exp(n)", n=[2**62, 0]) == [math.inf, 1.0]
+    assert one("case when n > 0 then n else 0.5 end", n=wide) == [2.0**62, 0.5, 0.5, 0.5]
+    assert one("if(n > 0, n, x)", n=wide, x=[None, 1.5, 2.5, 3.5]) == [2.0**62, 1.5, 2.5, 3.5]
