@@ -65,8 +65,8 @@ def graph(
     ----------
     vertices, edges : DataFrame
         With any other columns, which are attributes. Ids are of any type that Spark can group by
-        and that has a stable hash. With one argument those are the edges, and the vertices are
-        their ends.
+        and that has a stable hash, which text with a collation has not. With one argument those
+        are the edges, and the vertices are their ends.
     workers : int, optional
         How many tasks a barrier job has; all slots of the session if not given.
 
