@@ -404,9 +404,7 @@ def _numbered(column: Any, name: str, operator: str) -> Ints:
     return numbers(indices).astype(np.int64)
 
 
-def key_at(batch: Any, key: Key, place: int) -> Any:
-    """The key of one record: None without one, a tuple where it has several columns."""
-    if key is None:
-        return None
+def keys_of(batch: Any, key: Key) -> list[Any]:
+    """The key of each record: None without one, a tuple where it has several columns."""
     kind = kind_of(batch)
-    return kind.keys(kind.slice(batch, place, place + 1), key, "a key")[0]
+    return [None] * kind.length(batch) if key is None else kind.keys(batch, key, "a key")
