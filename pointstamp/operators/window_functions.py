@@ -308,13 +308,17 @@ class Fold:
         results: list[Any] = [
             WindowResult(key, times.value(pane.start), times.value(pane.end), value)
             for pane in panes
-            for key, value in self._folded(_whole(pane.parts[0]))
+            for key, value in self._folded(pane)
         ]
         return results if self._policy is None else results + self._policy.take()
 
-    def _folded(self, whole: Any) -> Iterator[tuple[Any, Any]]:
+    def _folded(self, pane: Pane) -> Iterator[tuple[Any, Any]]:
+        whole = _whole(pane.parts[0])
         records = kind_of(whole).by_times(whole)
-        for key, of_key in groups(records, self._key, self._operator):
+        # A session is of one key, so there is nothing to group.
+        is_of_one = pane.key is not None
+        by_key = [(pane.key, records)] if is_of_one else groups(records, self._key, self._operator)
+        for key, of_key in by_key:
             yield from self._value(key, of_key)
 
     def _value(self, key: Any, of_key: Any) -> Iterator[tuple[Any, Any]]:

@@ -11,6 +11,7 @@ import pytest
 import pointstamp as ps
 from pointstamp.containers import named_aggregates
 from pointstamp.containers.arrow_groups import aggregated, combined
+from pointstamp.containers.columns import ColumnsKind
 from pointstamp.operators import window_state
 from pointstamp.operators.window_functions import Collect
 from pointstamp.testing import collect
@@ -132,3 +133,31 @@ def test_large_windows_are_not_all_sent_as_one_batch(monkeypatch: pytest.MonkeyP
     ps.execute(main)
     assert sum(sizes) == 100
     assert max(sizes) == 30
+
+
+@pytest.mark.parametrize("key", ["key", ["key", "batch"]])
+def test_a_session_is_not_grouped_by_key_before_it_is_folded(
+    key: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grouped: list[int] = []
+    group = ColumnsKind.group
+
+    def counting(self: Any, batch: Any, *args: Any) -> Any:
+        grouped.append(len(batch))
+        return group(self, batch, *args)
+
+    monkeypatch.setattr(ColumnsKind, "group", counting)
+    columns = {"key": np.arange(N) % 3, "batch": np.ones(N, np.int64), "t": np.arange(N) * 10}
+
+    def build(scope: ps.Scope) -> Any:
+        return scope.to_stream(pa.table(columns)).fold_window(
+            lambda key, batch, n: n + batch["t"][0].as_py(),
+            ps.Sessions(5), "t", key, clock=ps.EventClock(), default=0,
+        )[0]  # fmt: skip
+
+    found = [record for _, record in collect(build)]
+    keys = [x % 3 if key == "key" else (x % 3, 1) for x in range(N)]
+    assert sorted(found, key=lambda w: w.start) == [
+        (keys[x], 10 * x, 10 * x + 5, 10 * x) for x in range(N)
+    ]
+    assert not grouped
