@@ -164,8 +164,23 @@ class EventTimes:
             )
 
     def value(self, number: int) -> Any:
-        """An event time or a window's bound as rows have it."""
-        return from_number(number, self.kind)
+        """An event time or a window's bound as a Python value.
+
+        Of columns on the calendar's scale it is a `datetime` or a `timedelta` too, in the zone
+        of the column, or a NumPy value in microseconds where it is too far away for those.
+        """
+        if not self._is_calendar or isinstance(self.kind, str):
+            return from_number(number, self.kind)
+        if isinstance(self.kind, np.dtype):
+            is_span, zone = self.kind.kind == "m", None
+        else:
+            is_span, zone = _is_duration(self.kind), getattr(self.kind, "tz", None)
+        try:
+            if zone is None:
+                return from_number(number, DURATION if is_span else NAIVE)
+            return _in_zone(number, zone)
+        except OverflowError:
+            return np.timedelta64(number, "us") if is_span else np.datetime64(number, "us")
 
     def with_bounds(self, batch: Any, starts: Ints, ends: Ints) -> Any:
         """`batch` with the columns `window_start` and `window_end`, of the type of its times.
@@ -347,11 +362,24 @@ def unit_us(kind: Any) -> int | None:
     return 1000 if pa.types.is_date64(kind) else _UNITS_US.get(kind.unit)
 
 
+def _is_duration(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_duration(kind))
+
+
+def _in_zone(number: int, zone: str) -> Any:
+    """A time in microseconds as a `datetime` in a zone of Arrow's."""
+    import pyarrow as pa
+
+    return pa.scalar(number, pa.timestamp("us", zone)).as_py()
+
+
 def _with_us(kind: Any) -> Any:
     """The type of such times in microseconds."""
     import pyarrow as pa
 
-    if pa.types.is_duration(kind):
+    if _is_duration(kind):
         return pa.duration("us")
     return pa.timestamp("us", kind.tz if pa.types.is_timestamp(kind) else None)
 
@@ -404,9 +432,7 @@ def _numbered(column: Any, name: str, operator: str) -> Ints:
     return numbers(indices).astype(np.int64)
 
 
-def key_at(batch: Any, key: Key, place: int) -> Any:
-    """The key of one record: None without one, a tuple where it has several columns."""
-    if key is None:
-        return None
+def keys_of(batch: Any, key: Key) -> list[Any]:
+    """The key of each record: None without one, a tuple where it has several columns."""
     kind = kind_of(batch)
-    return kind.keys(kind.slice(batch, place, place + 1), key, "a key")[0]
+    return [None] * kind.length(batch) if key is None else kind.keys(batch, key, "a key")

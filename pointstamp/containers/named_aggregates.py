@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pointstamp.containers.arrow_groups import (
@@ -16,11 +18,12 @@ from pointstamp.containers.arrow_groups import (
     listed,
     named_columns,
 )
+from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.containers.group_totals import GroupTotals, has_table, total_of
 from pointstamp.containers.keys import column_names
 from pointstamp.containers.registry import kind_of
 
-_WORTH_GROUPING = 1024
+WORTH_GROUPING = 1024
 """Records of a batch from which what grouping saves is more than what a call of Arrow costs."""
 
 _N_PASSED = 15
@@ -35,6 +38,51 @@ def aggregate_batch(
     if not kind.has_columns and (named := named_columns(key, aggregates)):
         kind.column(batch, named[0], operator)  # which says why it has none
     return aggregated(kind.to_arrow(batch), key, aggregates, operator)
+
+
+def ones(batch: pa.RecordBatch, key: Any, name: str) -> pa.RecordBatch:
+    """The columns of the key, and a one for each record; without a key one sum of them.
+
+    >>> batch = pa.RecordBatch.from_pydict({"k": [7, 9], "x": [1, 2]})
+    >>> ones(batch, "k", "n").to_pydict(), ones(batch, [], "n").to_pydict()
+    ({'k': [7, 9], 'n': [1, 1]}, {'n': [2]})
+    """
+    names = listed(key)
+    if not names:
+        return pa.RecordBatch.from_pydict({name: [batch.num_rows]})
+    counts = arrow_array(np.ones(batch.num_rows, np.int64))
+    columns = [*map(batch.column, names), counts]
+    return pa.RecordBatch.from_arrays(columns, [*names, name])
+
+
+def aggregate_each(
+    batches: Sequence[pa.RecordBatch],
+    key: Any,
+    aggregate: Callable[[pa.RecordBatch, Any], pa.RecordBatch],
+) -> list[pa.RecordBatch]:
+    """What `aggregate(batch, key)` gives for each of some batches, by one call for all.
+
+    >>> batches = [pa.RecordBatch.from_pydict({"k": keys}) for keys in ([7, 9, 7], [7])]
+    >>> def count(batch, key):
+    ...     return aggregate_batch(batch, key, [("k", "count")], "an example")
+    >>> [counts.to_pydict() for counts in aggregate_each(batches, "k", count)]
+    [{'k': [7, 9], 'k_count': [2, 1]}, {'k': [7], 'k_count': [1]}]
+    """
+    if len(batches) == 1:
+        return [aggregate(batches[0], key)]
+    whole: Any = kind_of(batches[0]).concat(batches)
+    name = "batch"
+    while name in whole.schema.names:
+        name += "_"
+    places = np.arange(len(batches))
+    of = np.repeat(places, [batch.num_rows for batch in batches])
+    found = aggregate(whole.append_column(name, arrow_array(of)), [*listed(key), name])
+    # Where keys are new, Arrow has groups nearly in the order of their first records, not quite.
+    of = numbers(found.column(name))
+    order = np.argsort(of, kind="stable")
+    found = found.drop_columns([name]).take(arrow_array(order))
+    starts = np.searchsorted(of[order], [*places, len(batches)]).tolist()
+    return [found.slice(start, end - start) for start, end in itertools.pairwise(starts)]
 
 
 class AggregatesByName:
@@ -77,7 +125,7 @@ class AggregatesByName:
         self.is_shorter = False
         if not self.combines:
             return narrow
-        is_small = narrow.num_rows < _WORTH_GROUPING
+        is_small = narrow.num_rows < WORTH_GROUPING
         if (self._n_to_pass or is_small) and narrow.schema == self._of:
             self._n_to_pass = max(0, self._n_to_pass - 1)
             return self._of_each_record(narrow)
@@ -128,6 +176,19 @@ class AggregatesByName:
             return combined(parts, self._key, self._aggregates, self._operator)
         whole = kind_of(parts[0]).concat(parts)
         return aggregated(whole, self._key, self._aggregates, self._operator)
+
+    def wholes(self, parts: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """The aggregates of the records of each part, not of all together."""
+
+        def whole(part: pa.RecordBatch, key: Any) -> pa.RecordBatch:
+            if self.combines:
+                return combined([part], key, self._aggregates, self._operator)
+            return aggregated(part, key, self._aggregates, self._operator)
+
+        if not self.combines and not listed(self._key):
+            # Arrow has functions of a whole batch that it does not have of groups.
+            return [whole(part, self._key) for part in parts]
+        return aggregate_each(parts, self._key, whole)
 
     def totals(self, part: pa.RecordBatch) -> GroupTotals | None:
         """What adds up parts like this one as they come, if their types allow it.

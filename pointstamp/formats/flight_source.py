@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pointstamp.containers.convert import aligned
 from pointstamp.errors import PositionError, SourceError, UsageError
 from pointstamp.formats.connector_arguments import check_text, headers_of
 
@@ -87,7 +88,7 @@ class FlightSource:
                 for chunk in reader:
                     n_read += 1
                     if n_read > (position or 0) and chunk.data is not None:
-                        yield chunk.data, n_read
+                        yield aligned(chunk.data), n_read
         except (pa.ArrowException, OSError) as error:
             raise self._refusal(error) from error
         if n_read < (position or 0):

@@ -28,6 +28,7 @@ Sources: Bytewax `operators/windowing.py`, its `EventClock`; Flink `WatermarkStr
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -81,8 +82,10 @@ class EventClock:
     ----------
     idle_after : datetime.timedelta, optional
         When no record has come for so long, the clock goes on as the system's does, from where
-        it was when the last one came. For windows of timedelta. Where the system's clock has
-        moved it on, which records are late depends on when they come, as it must.
+        it was when the last one came. So does that of each side of a join, whose clock is at the
+        earlier of the two; a side that has had no record at all is left out after that time. For
+        windows of timedelta. Where the system's clock has moved it on, which records are late
+        depends on when they come, as it must.
 
     Raises
     ------
@@ -151,7 +154,7 @@ class Watermark:
     Parameters
     ----------
     n_streams : int
-        The clock is at the least of their largest event times.
+        Each has a clock, which is at its largest event time; together they are at the least.
     idle_after_s : float, optional
         See `EventClock`; event times are in microseconds then.
 
@@ -163,39 +166,73 @@ class Watermark:
     """
 
     def __init__(self, n_streams: int, idle_after_s: float | None = None) -> None:
-        self._largest: list[int | None] = [None] * n_streams
+        self._clocks: list[_StreamClock | None] = [None] * n_streams
         self._idle_after_s = idle_after_s
         self._value: int | None = None
-        self._last_s = 0.0
-        """When a record came last."""
+        self._first_s = 0.0
+        """When the first record came."""
 
     def advance(self, stream: int, event_time: int, now_s: float) -> None:
         """Records of a complete epoch came, the latest of them of `event_time`."""
+        if not any(self._clocks):
+            self._first_s = now_s
         self._value = self.value(now_s)
-        known = self._largest[stream]
-        self._largest[stream] = event_time if known is None else max(known, event_time)
-        self._last_s = now_s
-        least = [largest for largest in self._largest if largest is not None]
-        if len(least) == len(self._largest):
-            # Not back to where it was before the system's clock moved it.
-            self._value = min(least) if self._value is None else max(self._value, min(least))
+        known = self._clocks[stream]
+        # Not back to where it was before the system's clock moved it.
+        at = event_time if known is None else max(event_time, known.value(now_s))
+        self._clocks[stream] = _StreamClock(at, now_s, self._idle_after_s)
+        self._value = self.value(now_s)
 
     def value(self, now_s: float) -> int | None:
-        """Where the clock is; None before all streams have had records."""
-        if self._value is None or self._idle_after_s is None:
+        """Where the clock is; None before all streams have had records, or are idle."""
+        known = [clock for clock in self._clocks if clock is not None]
+        if not known or (len(known) < len(self._clocks) and self._seconds_to_idle(now_s) > 0):
             return self._value
-        silent_s = now_s - self._last_s
-        if silent_s < self._idle_after_s:
-            return self._value
-        return self._value + int(silent_s * _US_PER_S)
+        least = min(clock.value(now_s) for clock in known)
+        return least if self._value is None else max(self._value, least)
 
     def seconds_until(self, event_time: int, now_s: float) -> float | None:
         """How long until the system's clock brings it to `event_time`; None: it does not."""
-        if self._value is None or self._idle_after_s is None:
+        if self._idle_after_s is None or not any(self._clocks):
             return None
+        seconds = (
+            self._seconds_to_idle(now_s)
+            if clock is None
+            else clock.seconds_until(event_time, now_s)
+            for clock in self._clocks
+        )
+        return max(0.0, *seconds)
+
+    def _seconds_to_idle(self, now_s: float) -> float:
+        """How long one that has had no record is waited for."""
+        if self._idle_after_s is None:
+            return math.inf
+        return self._first_s + self._idle_after_s - now_s
+
+
+@dataclass(frozen=True)
+class _StreamClock:
+    """How far the event time of one stream has come."""
+
+    at: int
+    """When its last record came, which was at `last_s`."""
+    last_s: float
+    idle_after_s: float | None
+
+    def value(self, now_s: float) -> int:
+        """Where it is; it goes on by itself when the stream has been silent for long enough."""
+        silent_s = now_s - self.last_s
+        if self.idle_after_s is None or silent_s < self.idle_after_s:
+            return self.at
+        return self.at + int(silent_s * _US_PER_S)
+
+    def seconds_until(self, event_time: int, now_s: float) -> float:
+        """How long until it is there if no record comes; not more than 0 if it is there."""
+        if self.idle_after_s is None or self.at >= event_time:
+            return 0.0
         # One microsecond more, as what is measured in seconds is rounded.
-        distance_s = (event_time - self._value + 1) / _US_PER_S
-        return max(0.0, self._last_s + max(distance_s, self._idle_after_s) - now_s)
+        distance_s = (event_time - self.at + 1) / _US_PER_S
+        return self.last_s + max(distance_s, self.idle_after_s) - now_s
 
 
 def largest_event_times(stream: StreamCore[Any], times: EventTimes, name: str) -> Stream[Any]:

@@ -104,9 +104,8 @@ class Combined:
 
     def finish(self, panes: list[Pane], times: EventTimes) -> Any:
         """A `WindowResult` for each key; or a record with the columns of the key and the bounds."""
-        wholes = [self.combine(_whole(pane.parts[0])) for pane in panes]
-        answers = [self._for(whole).finish(whole) for whole in wholes]
-        return _answers(panes, answers, times, _results)
+        wholes = [_whole(pane.parts[0]) for pane in panes]
+        return _answers(panes, self._for(wholes[0]).finish(wholes), times, _results)
 
 
 class Aggregates(Protocol):
@@ -118,8 +117,8 @@ class Aggregates(Protocol):
     def combine(self, stored: Any) -> Any:
         """Of such records, one for each key."""
 
-    def finish(self, stored: Any) -> Any:
-        """The answer for one window, of what was combined: of rows pairs of key and value."""
+    def finish(self, wholes: list[Any]) -> list[Any]:
+        """The answer for each window, of what is stored of it: of rows pairs of key and value."""
 
 
 class AggregatedRows:
@@ -158,9 +157,9 @@ class AggregatedRows:
             values[key] = add(values[key], value) if key in values else value
         return list(values.items())
 
-    def finish(self, stored: Any) -> Any:
+    def finish(self, wholes: list[Any]) -> list[Any]:
         """The pairs."""
-        return stored
+        return list(map(self.combine, wholes))
 
 
 class AggregatedColumns:
@@ -184,9 +183,9 @@ class AggregatedColumns:
         """The aggregates of several batches."""
         return self._parts.whole([stored]) if self._parts.combines else stored
 
-    def finish(self, stored: Any) -> Any:
-        """The aggregates."""
-        return stored if self._parts.combines else self._parts.whole([stored])
+    def finish(self, wholes: list[Any]) -> list[Any]:
+        """The aggregates of each."""
+        return self._parts.wholes(wholes)
 
 
 class CountColumns:
@@ -195,6 +194,8 @@ class CountColumns:
     def __init__(self, key: Any, operator: str) -> None:
         self._key = key if key is not None else []
         self._operator = operator
+        self._of: Any = None
+        """The columns of the last batch that Arrow grouped."""
         names = [] if callable(key) else [key] if isinstance(key, str) else self._key
         if "count" in names:
             raise BuildError(
@@ -204,21 +205,33 @@ class CountColumns:
 
     def prepare(self, batch: Any) -> Any:
         """Of a batch."""
-        return self._counted(batch, ([], "count_all"))
+        # Here and not above: it is Arrow, which programs without columns do not import.
+        from pointstamp.containers.named_aggregates import WORTH_GROUPING, ones
+
+        kind = kind_of(batch)
+        if (schema := kind.schema(batch)) == self._of and kind.length(batch) < WORTH_GROUPING:
+            return ones(kind.to_arrow(batch), self._key, "count")
+        counted = self._counted(batch, self._key, ([], "count_all"))
+        self._of = schema  # with all columns of the key
+        return counted
 
     def combine(self, stored: Any) -> Any:
         """Of several counts, their sum."""
-        return self._counted(stored, ("count", "sum"))
+        return self._counted(stored, self._key, ("count", "sum"))
 
-    def finish(self, stored: Any) -> Any:
-        """The counts."""
-        return stored
+    def finish(self, wholes: list[Any]) -> list[Any]:
+        """The counts of each."""
+        from pointstamp.containers.named_aggregates import aggregate_each
 
-    def _counted(self, batch: Any, aggregate: tuple[Any, str]) -> Any:
-        # Here and not above: it is Arrow, which programs without columns do not import.
+        def counts(batch: Any, key: Any) -> Any:
+            return self._counted(batch, key, ("count", "sum"))
+
+        return aggregate_each(wholes, self._key, counts)
+
+    def _counted(self, batch: Any, key: Any, aggregate: tuple[Any, str]) -> Any:
         from pointstamp.containers.named_aggregates import aggregate_batch
 
-        answer = aggregate_batch(batch, self._key, [aggregate], self._operator)
+        answer = aggregate_batch(batch, key, [aggregate], self._operator)
         return answer.rename_columns([*answer.schema.names[:-1], "count"])
 
 
@@ -295,13 +308,17 @@ class Fold:
         results: list[Any] = [
             WindowResult(key, times.value(pane.start), times.value(pane.end), value)
             for pane in panes
-            for key, value in self._folded(_whole(pane.parts[0]))
+            for key, value in self._folded(pane)
         ]
         return results if self._policy is None else results + self._policy.take()
 
-    def _folded(self, whole: Any) -> Iterator[tuple[Any, Any]]:
+    def _folded(self, pane: Pane) -> Iterator[tuple[Any, Any]]:
+        whole = _whole(pane.parts[0])
         records = kind_of(whole).by_times(whole)
-        for key, of_key in groups(records, self._key, self._operator):
+        # A session is of one key, so there is nothing to group.
+        is_of_one = pane.key is not None
+        by_key = [(pane.key, records)] if is_of_one else groups(records, self._key, self._operator)
+        for key, of_key in by_key:
             yield from self._value(key, of_key)
 
     def _value(self, key: Any, of_key: Any) -> Iterator[tuple[Any, Any]]:

@@ -113,6 +113,10 @@ def windowed(
     return results, late
 
 
+_LAST = 2**63 - 1
+"""No window ends later."""
+
+
 class _ByTimestamps:
     """Releases windows at the timestamps that stand for their ends."""
 
@@ -182,7 +186,7 @@ class _ByTimestamps:
             held.downgrade(self._clock.timestamp(end + self._lateness))
             if any(input_.frontier.less_than(held.time) for input_ in inputs):
                 return
-            _send(self._state, self._function, self._readers, output, held.time)
+            _send(self._state, end, self._function, self._readers, output, held.time)
 
 
 class _ByRecords:
@@ -257,10 +261,13 @@ class _ByRecords:
     def _release(self, now_s: float, output: Output, time: Any) -> None:
         """Send the windows that the clock has passed."""
         mark = self._watermark.value(now_s)
-        while mark is not None and (end := self._state.least_end()) is not None:
-            if mark < end + self._lateness:
-                return
-            _send(self._state, self._function, self._readers, output, time)
+        if mark is not None:
+            self._send_by(mark - self._lateness, output, time)
+
+    def _send_by(self, last: int, output: Output, time: Any) -> None:
+        """Send all that end by then."""
+        while (end := self._state.least_end()) is not None and end <= last:
+            _send(self._state, last, self._function, self._readers, output, time)
 
     def _follow(self, inputs: list[Input], output: Output) -> None:
         """Hold no more than the least time that may come, and follow the system's clock."""
@@ -273,8 +280,7 @@ class _ByRecords:
             now_s = self._now()
             self._release(now_s, output, held.time)
         else:
-            while self._state.least_end() is not None:
-                _send(self._state, self._function, self._readers, output, held.time)
+            self._send_by(_LAST, output, held.time)
         if self._state.least_end() is None:
             held.drop()
             self._capability = None
@@ -316,13 +322,14 @@ def _split(batch: Any, times: Ints, least: int) -> tuple[Any, Ints, Any]:
 
 def _send(
     state: OpenWindows,
+    last: int,
     function: WindowFunction,
     readers: list[EventTimes],
     output: Output,
     time: Any,
 ) -> None:
-    """Send the windows that end first."""
-    panes = state.pop()
+    """Send the windows that end by `last`, or as many as go together."""
+    panes = state.pop(last)
     reader = next((reader for reader in readers if reader.kind is not None), readers[0])
     found = function.finish(panes, reader)
     if found is not None and n_records(found):

@@ -11,20 +11,25 @@ Nothing here knows a capability, a frontier or a clock: bounds are event times a
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import count, pairwise
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.event_times import Ints, group_numbers, key_at
+from pointstamp.containers.event_times import Ints, group_numbers, keys_of
 from pointstamp.containers.keys import canonical_key
 from pointstamp.containers.registry import n_records
 from pointstamp.operators.window_assigners import Sessions, Sliding, span_number
 
 COMBINE_FROM = 1 << 14
 """How many stored records of a window are worth making fewer of."""
+
+TOGETHER = 1 << 16
+"""How many stored records are enough to be taken out at a time."""
 
 
 class Storing(Protocol):
@@ -72,6 +77,11 @@ class Pane:
             self._n_records = sum(n_records(p) for own in self.parts for p in own)
             self._n_combined = self._n_records
 
+    @property
+    def n_records(self) -> int:
+        """How many records are stored."""
+        return self._n_records
+
     def absorb(self, other: Pane) -> None:
         """Take over what another has."""
         for own, more in zip(self.parts, other.parts, strict=True):
@@ -94,8 +104,8 @@ class OpenWindows(Protocol):
     def least_end(self) -> int | None:
         """Where the first window ends; None without any."""
 
-    def pop(self) -> list[Pane]:
-        """All that end there."""
+    def pop(self, last: int) -> list[Pane]:
+        """Those that end by `last`, first those that end first; not all if they are large."""
 
     def stored(self) -> Iterator[Tagged]:
         """Each window, as a tag and a container."""
@@ -140,9 +150,13 @@ class OpenFixedWindows:
         """See `OpenWindows`."""
         return self._ends[0] if self._ends else None
 
-    def pop(self) -> list[Pane]:
+    def pop(self, last: int) -> list[Pane]:
         """See `OpenWindows`."""
-        return [self._panes.pop(heapq.heappop(self._ends))]
+        done, n = [], 0
+        while self._ends and self._ends[0] <= last and n < TOGETHER:
+            done.append(self._panes.pop(heapq.heappop(self._ends)))
+            n += done[-1].n_records
+        return done
 
     def stored(self) -> Iterator[Tagged]:
         """See `OpenWindows`."""
@@ -162,6 +176,38 @@ class OpenFixedWindows:
         return self._panes[end]
 
 
+class _SessionsOfKey:
+    """The open sessions of one key, in the order of time; no two of them touch.
+
+    Those that are over are the first, and stay for a while: to remove each of many alone would
+    move all others.
+    """
+
+    __slots__ = ("n_over", "panes")
+
+    def __init__(self) -> None:
+        self.panes: list[Any] = []
+        """None for those that are over."""
+        self.n_over = 0
+
+    def touched(self, start: int, end: int) -> slice:
+        """Where those are that touch a stretch of time."""
+        first = bisect_right(self.panes, start, self.n_over, key=_END)
+        return slice(first, bisect_left(self.panes, end, first, key=_START))
+
+    def drop_first(self) -> bool:
+        """The first is over; whether there are others."""
+        self.panes[self.n_over] = None
+        self.n_over += 1
+        if 2 * self.n_over >= len(self.panes):
+            del self.panes[: self.n_over]
+            self.n_over = 0
+        return bool(self.panes)
+
+
+_START, _END = attrgetter("start"), attrgetter("end")
+
+
 class OpenSessions:
     """Sessions that are open, by key."""
 
@@ -169,7 +215,7 @@ class OpenSessions:
         self._gap = span_number(windows.gap)
         self._keys = keys
         self._storing = storing
-        self._panes: dict[Any, list[Pane]] = {}
+        self._sessions: dict[Any, _SessionsOfKey] = {}
         self._ends: list[tuple[int, int, Pane]] = []
         self._numbers = count()
 
@@ -183,13 +229,14 @@ class OpenSessions:
         gaps = np.diff(times.view(np.uint64))
         is_cut = (np.diff(groups) != 0) | (gaps >= np.uint64(self._gap))
         cuts = [0, *(np.flatnonzero(is_cut) + 1).tolist(), len(times)]
-        kind = kind_of(batch)
-        batch = kind.take(batch, order)
-        for first, after in pairwise(cuts):
-            part = self._storing.prepare(side, kind.slice(batch, first, after), times[first:after])
+        take = kind_of(batch).take
+        keys = keys_of(take(batch, order[cuts[:-1]]), of)
+        for key, (first, after) in zip(keys, pairwise(cuts), strict=True):
+            # Copies: a slice would keep the whole batch for as long as its session is open.
+            stretch = take(batch, order[first:after])
+            part = self._storing.prepare(side, stretch, times[first:after])
             if part is not None:
-                end = int(times[after - 1]) + self._gap
-                self._put(key_at(batch, of, first), int(times[first]), end, side, part)
+                self._put(key, int(times[first]), int(times[after - 1]) + self._gap, side, part)
 
     def least_end(self) -> int | None:
         """See `OpenWindows`."""
@@ -197,23 +244,21 @@ class OpenSessions:
             heapq.heappop(self._ends)
         return self._ends[0][0] if self._ends else None
 
-    def pop(self) -> list[Pane]:
+    def pop(self, last: int) -> list[Pane]:
         """See `OpenWindows`."""
-        end = self.least_end()
-        done = []
-        while self.least_end() == end and self._ends:
+        done, n = [], 0
+        while n < TOGETHER and (end := self.least_end()) is not None and end <= last:
             pane = heapq.heappop(self._ends)[2]
-            of_key = self._panes[pane.key]
-            of_key.remove(pane)
-            if not of_key:
-                del self._panes[pane.key]
+            if not self._sessions[pane.key].drop_first():
+                del self._sessions[pane.key]
             done.append(pane)
+            n += pane.n_records
         return done
 
     def stored(self) -> Iterator[Tagged]:
         """See `OpenWindows`."""
-        for panes in self._panes.values():
-            for pane in panes:
+        for of_key in self._sessions.values():
+            for pane in of_key.panes[of_key.n_over :]:
                 for side, parts in enumerate(pane.parts):
                     yield from (((side, pane.start, pane.end, pane.key), part) for part in parts)
 
@@ -225,8 +270,11 @@ class OpenSessions:
 
     def _put(self, key: Any, start: int, end: int, side: int, part: Any) -> None:
         """Make one session of a stretch of records and those that it touches."""
-        known = self._panes.setdefault(key, [])
-        touched = [pane for pane in known if pane.start < end and start < pane.end]
+        known = self._sessions.get(key)
+        if known is None:
+            known = self._sessions[key] = _SessionsOfKey()
+        places = known.touched(start, end)
+        touched = known.panes[places]
         if len(touched) == 1 and touched[0].start <= start and end <= touched[0].end:
             touched[0].add(side, part, self._storing)
             return
@@ -239,6 +287,5 @@ class OpenSessions:
         for pane in touched:
             whole.absorb(pane)
         whole.add(side, part, self._storing)
-        known[:] = [pane for pane in known if not pane.is_over]
-        known.append(whole)
+        known.panes[places] = [whole]
         heapq.heappush(self._ends, (whole.end, next(self._numbers), whole))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.flight
 
 from pointstamp import errors
+from pointstamp.containers.convert import aligned
 from pointstamp.errors import AuthenticationError, PointstampError, ServiceError, StoppedError
 from pointstamp.service import protocol
 from pointstamp.service.protocol import StagingHandle, Verb
@@ -99,7 +100,7 @@ class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
         with self._translated():
             ticket = fl.Ticket(protocol.encode(request))
             for chunk in self._client.do_get(ticket, self._options(None)):
-                yield json.loads(chunk.app_metadata.to_pybytes())["epoch"], chunk.data
+                yield json.loads(chunk.app_metadata.to_pybytes())["epoch"], aligned(chunk.data)
 
     def _options(self, timeout_s: float | None) -> Any:
         return fl.FlightCallOptions(timeout=timeout_s, headers=self._headers)

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight
 
+from pointstamp.containers.convert import aligned
 from pointstamp.errors import ServiceError
 from pointstamp.service import protocol
 from pointstamp.service.connection_guard import ConnectionGuard
@@ -139,7 +140,7 @@ def _received(context: Any, reader: Any) -> Iterator[pa.RecordBatch]:
     """What a client brings; an error if it has gone away before it was done."""
     for chunk in reader:
         if chunk.data is not None:
-            yield chunk.data
+            yield aligned(chunk.data)
     # To the reader this is an end like any other.
     if context.is_cancelled():
         raise ServiceError("the client went away before it was done; nothing of it is staged")

@@ -145,4 +145,4 @@ def test_a_session_of_a_nan_goes_on_after_a_restart(make: Any) -> None:
     for tag, part in copied(list(sessions.stored())):
         again.restore(tag, part)
     again.add(0, batch, np.array([5]))
-    assert [(pane.start, pane.end) for pane in again.pop()] == [(0, 15)]
+    assert [(pane.start, pane.end) for pane in again.pop(15)] == [(0, 15)]

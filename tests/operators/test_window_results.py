@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.errors import ColumnError, UsageError, WorkerError
+from pointstamp.operators.event_clock import Watermark
 from pointstamp.testing import collect
 
 Record = tuple[int, str, int]
@@ -499,6 +500,66 @@ def test_an_idle_clock_needs_no_end_of_input(seed: int) -> None:
 
     parts = ps.simulate(main, workers=2, seed=seed)
     assert sorted(item for part in parts for item in part) == [("a", 2), ("b", 1), ("c", 1)]
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["has stopped", "never began"])
+def test_a_side_of_a_join_without_records_does_not_hold_back_the_other(is_first: bool) -> None:
+    clock = ps.EventClock(idle_after=datetime.timedelta(seconds=5))
+
+    def main(worker: Any) -> Any:
+        out: list[Any] = []
+        began = worker.timers.now()
+        with worker.dataflow() as scope:
+            busy, of_busy = scope.new_input()
+            quiet, of_quiet = scope.new_input()
+            done, _, _ = of_busy.join_window(
+                of_quiet, ps.Tumbling(MINUTE), lambda x: x, lambda x: 0, how="left", clock=clock
+            )
+            done.inspect(lambda w: out.append((w.start, w.value, worker.timers.now() - began)))
+        if is_first:
+            quiet.send(at(0))
+        epoch = 0
+        while not out and worker.timers.now() < began + 300:
+            busy.send(at((worker.timers.now() - began) / 60))
+            epoch += 1
+            busy.advance_to(epoch)
+            quiet.advance_to(epoch)
+            while worker.timers.now() < began + epoch:
+                worker.step_or_park(0.5)
+        return list(out)
+
+    [out] = ps.simulate(main, workers=1, seed=1)
+    assert {start for start, _, _ in out} == {at(0)}
+    assert len(out) >= 55
+    assert 60 <= out[0][2] < 70
+
+
+def test_a_clock_of_two_streams_is_at_the_earlier_of_theirs() -> None:
+    mark = Watermark(2, idle_after_s=10.0)
+    assert mark.seconds_until(0, 0.0) is None
+    mark.advance(0, 5_000_000, 100.0)
+    assert mark.value(109.0) is None
+    assert mark.seconds_until(5_000_000, 101.0) == 9.0
+    mark.advance(1, 3_000_000, 109.0)
+    assert mark.value(109.0) == 3_000_000
+    # The first is idle, and the second is not; and then the other way round.
+    assert mark.value(112.0) == 3_000_000
+    mark.advance(0, 30_000_000, 118.0)
+    assert mark.value(118.0) == 3_000_000
+    assert mark.value(119.0) == 13_000_000
+    assert mark.seconds_until(23_000_000, 119.0) == pytest.approx(10.0, abs=1e-5)
+    # Not back, whatever comes.
+    mark.advance(1, 1_000_000, 120.0)
+    assert mark.value(120.0) == 14_000_000
+
+
+def test_a_stream_that_begins_late_does_not_set_the_clock_back() -> None:
+    mark = Watermark(2, idle_after_s=10.0)
+    mark.advance(0, 5_000_000, 100.0)
+    mark.advance(0, 50_000_000, 110.0)
+    assert mark.value(110.0) == 50_000_000
+    mark.advance(1, 1_000_000, 111.0)
+    assert mark.value(111.0) == 50_000_000
 
 
 def test_clocks_that_do_not_fit_are_refused() -> None:

@@ -14,6 +14,7 @@ import time
 import typing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -32,7 +33,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
-from pointstamp.service import flight_client
+from pointstamp.service import flight_client, flight_server
 from pointstamp.service.coordinator import Coordinator
 from pointstamp.service.flight_client import RemoteWorker
 from pointstamp.service.protocol import (
@@ -46,6 +47,7 @@ from pointstamp.service.protocol import (
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.spec import FlightConfig, service_spec
 from pointstamp.service.worker_pools import AwaitAbort, WorkerPool, WorkerReady
+from tests.containers.misaligned import is_aligned, misaligned
 from tests.free_ports import free_port
 from tests.slowness import slowdown
 
@@ -548,3 +550,19 @@ def test_every_verb_is_one_dataclass_with_one_handler_and_a_row_of_the_page():
         hints = typing.get_type_hints(getattr(handlers, verb))
         (answer,) = typing.get_args(kind.__orig_bases__[0])
         assert hints == {"request": kind, "return": answer}
+
+
+def test_batches_are_aligned_where_they_arrive():
+    """Or Arrow would warn of crashes wherever they are grouped."""
+    chunks = [SimpleNamespace(data=misaligned(pa.RecordBatch.from_pydict({"n": [1, 2]})))]
+    context = SimpleNamespace(is_cancelled=lambda: False)
+    [received] = flight_server._received(context, chunks)
+    assert is_aligned(received)
+
+    chunks[0].app_metadata = pa.py_buffer(b'{"epoch": 3}')
+    client = RemoteWorker.__new__(RemoteWorker)
+    client._client = SimpleNamespace(do_get=lambda ticket, options: iter(chunks))
+    client._headers = []
+    [(at, read)] = client.read(ReadEpochs("twice", None, None, 0.0))
+    assert at == 3
+    assert is_aligned(read)

@@ -538,8 +538,8 @@ SOURCE_MUTANTS = [
         ),
         (
             "A session that joins two is put with one of them.",
-            "touched = [pane for pane in known if pane.start < end and start < pane.end]",
-            "touched = [pane for pane in known if pane.start < end and start < pane.end][:1]",
+            "return slice(first, bisect_left(self.panes, end, first, key=_START))",
+            "return slice(first, min(first + 1, bisect_left(self.panes, end, first, key=_START)))",
         ),
         (
             "A session that became part of another is released, too.",
