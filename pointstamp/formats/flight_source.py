@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pointstamp.containers.convert import aligned
 from pointstamp.errors import PositionError, SourceError, UsageError
+from pointstamp.formats.aligned_batches import aligned
 from pointstamp.formats.connector_arguments import check_text, headers_of
 
 REUSE = "arrow-flight-reuse-connection:"

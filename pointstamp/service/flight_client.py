@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.flight
 
 from pointstamp import errors
-from pointstamp.containers.convert import aligned
 from pointstamp.errors import AuthenticationError, PointstampError, ServiceError, StoppedError
+from pointstamp.formats.aligned_batches import aligned
 from pointstamp.service import protocol
 from pointstamp.service.protocol import StagingHandle, Verb
 

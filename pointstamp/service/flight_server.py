@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight
 
-from pointstamp.containers.convert import aligned
 from pointstamp.errors import ServiceError
+from pointstamp.formats.aligned_batches import aligned
 from pointstamp.service import protocol
 from pointstamp.service.connection_guard import ConnectionGuard
 from pointstamp.service.service_worker import ServiceWorker

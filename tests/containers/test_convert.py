@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as of_numpy
 
 from pointstamp.containers import Arrays
-from pointstamp.containers.convert import aligned, arrow_array, integer_values, numbers, to_arrow
-from tests.containers.misaligned import is_aligned, misaligned
+from pointstamp.containers.convert import arrow_array, integer_values, numbers, to_arrow
 
 NATIVE = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 OTHERS = ["?", "M8[us]", "m8[s]", "M8[D]", "U3", "S2"]
@@ -112,15 +111,3 @@ def test_a_graph_result_does_not_import_pandas():
     parts = json.loads(done.stdout)
     assert sum(n for n, _, _ in parts) == 100
     assert {(arrow, pandas) for _, arrow, pandas in parts} == {(True, False)}
-
-
-def test_batches_anywhere_in_memory_are_copied_to_where_arrow_wants_them() -> None:
-    values = [1, None, 3]
-    batch = pa.record_batch(
-        {"n": values, "text": ["a", None, "bcd"], "kind": pa.array("aab").dictionary_encode()}
-    )
-    assert aligned(batch) is batch
-    moved = misaligned(batch)
-    assert not is_aligned(moved)
-    assert is_aligned(aligned(moved))
-    assert aligned(moved).equals(batch)

@@ -47,7 +47,7 @@ from pointstamp.service.protocol import (
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.spec import FlightConfig, service_spec
 from pointstamp.service.worker_pools import AwaitAbort, WorkerPool, WorkerReady
-from tests.containers.misaligned import is_aligned, misaligned
+from tests.formats.misaligned import is_aligned, misaligned
 from tests.free_ports import free_port
 from tests.slowness import slowdown
 
