@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.checkpoint.bins import N_BINS, bins_of, is_for
+from pointstamp.checkpoint.bins import bins_of, is_for
 from pointstamp.checkpoint.deltas import BinDelta, TableDelta
 from pointstamp.containers import decode, encode, hash_key, hash_keys, kind_of
 from pointstamp.containers.keys import canonical_key
@@ -262,7 +263,9 @@ def in_bins(parts: Tagged, hashes: TaggedHashes) -> dict[int, Any]:
     found: dict[int, list[bytes]] = {}
     for tag, batch in parts:
         for bin, places in _by_bin(hashes(tag, batch)):
-            part = kind_of(batch).take(batch, places)
+            kind = kind_of(batch)
+            is_whole = len(places) == kind.length(batch)
+            part = batch if is_whole else kind.take(batch, places)
             found.setdefault(bin, []).append(b"".join(encode(part, tag)))
     return {bin: messages(of_bin) for bin, of_bin in found.items()}
 
@@ -294,11 +297,17 @@ def by_key(key: Key) -> TaggedHashes:
 def _by_bin(hashes: Hashes) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
     """Each bin that there is, and the places of what is in it."""
     bins = bins_of(hashes)
+    if not len(bins):
+        return
+    if (bins == bins[0]).all():
+        # As those of a session are, of which there may be very many.
+        yield int(bins[0]), np.arange(len(bins))
+        return
     order = np.argsort(bins, kind="stable")
-    ends = np.searchsorted(bins[order], np.arange(N_BINS + 1))
-    for bin in range(N_BINS):
-        if ends[bin] < ends[bin + 1]:
-            yield bin, order[ends[bin] : ends[bin + 1]]
+    bins = bins[order]
+    cuts = np.flatnonzero(bins[1:] != bins[:-1]) + 1
+    for first, after in pairwise([0, *cuts.tolist(), len(bins)]):
+        yield int(bins[first]), order[first:after]
 
 
 def _dumped(key: Any, value: Any) -> bytes:
