@@ -1,7 +1,8 @@
 """Record batches grouped by the values of key columns, and aggregates of columns by name.
 
-By Arrow, whatever the types of the keys. Records of one group keep their order, and groups
-are in the order of their first records. Null is a key like others.
+By Arrow, whatever the types of the keys. Records of one group keep their order. Groups of
+records are in the order of their first ones, and those of aggregates only nearly so. Null is a key
+like others.
 """
 
 from __future__ import annotations
