@@ -43,7 +43,7 @@ EXPRESSIONS = {
     "cast(age as bigint)": lambda f: f.col("age").astype("bigint"),
     "try_cast(age as bigint)": lambda f: f.col("age").try_cast("bigint"),
     "name like 'a%'": lambda f: f.col("name").like("a%"),
-    "x in (1, 2.5)": lambda f: f.col("x").isin(1, 2.5),
+    "x in (1, 2.5e0)": lambda f: f.col("x").isin(1, 2.5),
     "x >= 1 and x <= 2": lambda f: f.col("x").between(1, 2),
     "not x = 3 and y < 2 or z <=> null": lambda f: (
         ~(f.col("x") == 3) & (f.col("y") < 2) | f.col("z").eqNullSafe(None)
