@@ -49,10 +49,8 @@ class ScannedInputs:
     """What the plans of inputs say, each asked for once; nothing runs."""
 
     def __init__(self, frames: Sequence[DataFrame]) -> None:
-        # New ones: Spark keeps what it has planned of a DataFrame, with records that it has cached
-        # since, or has not any more.
-        self._frames = [frame.select("*") for frame in frames]
-        self._plans: dict[int, str] = {}
+        self._frames = frames
+        self._plans: dict[int, tuple[DataFrame, str]] = {}
 
     def is_scanned(self, workers: int) -> bool:
         """Whether the tasks that read the one input can be the workers."""
@@ -61,7 +59,8 @@ class ScannedInputs:
         if len(self._frames) != 1:
             return False
         with suppress(PySparkException):
-            return is_scan(self._plan(0)) and self._frames[0].rdd.getNumPartitions() == workers
+            frame, plan = self._plan(0)
+            return is_scan(plan) and frame.rdd.getNumPartitions() == workers
         return False
 
     def parquet_scans(self) -> dict[int, ParquetScan]:
@@ -72,14 +71,13 @@ class ScannedInputs:
     def _parquet_scan(self, number: int) -> ParquetScan | None:
         from pyspark.errors import PySparkException
 
-        frame = self._frames[number]
-        if not _may_be_read(frame):
+        if not _may_be_read(self._frames[number]):
             return None
         with suppress(PySparkException):
-            return parquet_scan(frame, self._plan(number))
+            return parquet_scan(*self._plan(number))
         return None
 
-    def _plan(self, number: int) -> str:
+    def _plan(self, number: int) -> tuple[DataFrame, str]:
         if number not in self._plans:
             self._plans[number] = _plan(self._frames[number])
         return self._plans[number]
@@ -93,16 +91,20 @@ def _may_be_read(frame: DataFrame) -> bool:
     return not any((conf.get(name, None) or "").lower() == "true" for name in _READ_OTHERWISE)
 
 
-def _plan(frame: DataFrame) -> str:
-    """The plan as text; nothing where the workers may be on other machines than the files.
+def _plan(frame: DataFrame) -> tuple[DataFrame, str]:
+    """The DataFrame as it is planned now, and its plan as text.
 
-    What is wrong with the plan, which Spark says here, the action says too.
+    There is no text where the workers may be on other machines than the files. What is wrong with
+    the plan, which Spark says here, the action says too.
     """
     context = context_of(frame.sparkSession)
     if context is None or not re.match(r"local($|\[)", context.master or ""):
-        return ""
-    # What `explain` prints. By a query, EXPLAIN takes Spark twice as long.
-    return str(frame._jdf.queryExecution().simpleString())
+        return frame, ""
+    # A new one: Spark keeps what it has planned of a DataFrame, with records that it has cached
+    # since, or has not any more.
+    planned = frame.select("*")
+    # What `explain` prints; as a query, EXPLAIN takes several times as long.
+    return planned, str(planned._jdf.queryExecution().simpleString())
 
 
 def is_scan(plan: str) -> bool:
