@@ -222,10 +222,14 @@ class LiveView:
 
     def _critical(self, at: float) -> dict[str, Any] | None:
         """The critical path of the slowest epoch of the last minute, as the samples have it."""
+        recent = [each for each in self._latencies if each[0] - each[1] > at - WINDOW_S]
+        # The worker that saw its end last saw it take as long, at least: most epochs are so short
+        # that there is nothing to be compared.
+        long = {(each[3], each[4]) for each in recent if each[1] >= SHORTEST_S}
         epoch = slowest(
             SampledEpoch(dataflow, epoch, ended - took, ended, worker)
-            for ended, took, _, dataflow, epoch, worker in self._latencies
-            if ended > at - WINDOW_S and ended - took > at - WINDOW_S
+            for ended, took, _, dataflow, epoch, worker in recent
+            if (dataflow, epoch) in long
         )
         if epoch is None:
             return None
