@@ -1,29 +1,28 @@
 """Watched: what it costs a program that its live page is open, or that its metrics are scraped.
 
-Each sample is a process of its own. Its workers run the program twice: first nothing looks at it,
-then a page that a process asks for each second, as a browser does, or metrics that it scrapes each
-second, fifteen times as often as Prometheus does. So what a page that is open costs is measured
-within one process: two processes that do the same differ by more than that, by where their memory
-lies. Programs without a page and without metrics take turns with the others. All share the machine:
-the workers, what serves, and what asks.
+A page is compared with the same process while none is open: two processes that do the same differ
+by more than a page costs, by where their memory lies. So in each process the program runs several
+times: nothing looks at it, then a page that a process asks for each second, as a browser does, then
+nothing again, and so on. Metrics are scraped each second, fifteen times as often as Prometheus
+does, and compared with a process that counts nothing. All take turns, and share the machine: the
+workers, what serves, and what asks.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection
 from itertools import product
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import pointstamp as ps
@@ -41,14 +40,15 @@ from benchmarks.harness.case import (
 )
 from benchmarks.harness.driver import ROOT
 from benchmarks.harness.measure import Run, agree, meet, timed
-from benchmarks.harness.memory import peaks
 from benchmarks.record import record
+from pointstamp.metrics.peak_memory import peak_bytes
 from pointstamp.observability.page_columns import TABLES
+from pointstamp.runtime.watched_samples import IDLE_S
 
-SAMPLES = {"tiny": 1, "small": 2, "full": 6}
+PROCESSES = {"tiny": 1, "small": 1, "full": 3}
 PROGRAMS: dict[str, Any] = {"record": record, "exchange": partial(exchange, n_records=1_000_000)}
 AMOUNTS = {
-    ("record", 1): {"tiny": 20, "small": 400_000, "full": 1_200_000},
+    ("record", 1): {"tiny": 20, "small": 400_000, "full": 1_000_000},
     ("record", 2): {"tiny": 20, "small": 40_000, "full": 200_000},
     ("exchange", 1): {"tiny": 3, "small": 2_000, "full": 8_000},
     ("exchange", 2): {"tiny": 3, "small": 200, "full": 800},
@@ -59,13 +59,16 @@ WARM_UP = 0.1
 
 PERIOD_S = 1.0
 VIEW = "/api/view"
-CALL, HERE, ANSWERED = "call", "here", "answered"
-"""What is in the folder that a program and what asks have in common: a pipe that says when to
-begin, and files that say that what asks runs, and that it was answered."""
+HERE, CALLED, ANSWERED = "here", "called", "answered"
+"""Files of the folder that a program and what asks have in common: that it runs, that it shall ask,
+and that it was answered."""
+LOOK_S = 0.1
+N_TURNS = 2
+"""How often something looks at one process."""
 
 PAGE, SCRAPED = {"seen by": "a page"}, {"seen by": "scrapes"}
 ALONE = "the same, without page or metrics"
-UNSEEN = "the same process, before the page is opened"
+UNSEEN = "the same process, while no page is open"
 
 
 def got(connection: HTTPConnection, path: str) -> bytes:
@@ -79,16 +82,18 @@ def got(connection: HTTPConnection, path: str) -> bytes:
 
 
 def ask(folder: Path, port: int, path: str) -> None:
-    """When called, ask for a path each period until this process is killed.
+    """Ask for a path each period while it is called, until this process is killed.
 
     With the figures of a page go the tables that the page asks for: what is new since the last. As
     browsers do, and Prometheus, it keeps its connection.
     """
     connection = HTTPConnection("127.0.0.1", port)
     (folder / HERE).touch()
-    (folder / CALL).read_bytes()  # ends when the other end was opened and closed
     since = ""
     while True:
+        if not (folder / CALLED).exists():
+            sleep(LOOK_S)
+            continue
         body = got(connection, path)
         if VIEW in path:
             for name in TABLES:
@@ -106,51 +111,66 @@ def free_port() -> int:
 
 
 def sample(program: str, workers: int, amount: int, seen_by: str) -> dict[str, Any]:
-    """Seconds of the program while nothing looks, and then while something does if it shall.
+    """Seconds of the program while nothing looks, and while something does if it shall.
 
     Returns
     -------
     dict
-        `seconds`, two of them; `peaks` of this process and of the workers that are processes.
+        `unseen` and `seen`, seconds; `peaks` of the processes of the workers.
     """
     if not seen_by:
-        return _of_workers(ps.execute(_twice, program, amount, "", workers=workers))
+        return _of_workers(ps.execute(_in_turns, program, amount, "", 0.0, workers=workers))
     port, token = free_port(), secrets.token_urlsafe(16)
     options: dict[str, Any] = {"metrics": port}
-    path = "/metrics"
+    path, lasts_s = "/metrics", 0.0
     if seen_by in PAGE.values():
         options = {"dashboard": ps.Dashboard(port, token=token)}
-        path = f"{VIEW}?token={token}"
+        path, lasts_s = f"{VIEW}?token={token}", IDLE_S
     with tempfile.TemporaryDirectory() as folder:
-        os.mkfifo(Path(folder, CALL))
-        command = [sys.executable, "-m", __spec__.name, ask.__name__, folder]
-        with subprocess.Popen([*command, str(port), path], cwd=ROOT) as asking:
+        command = [sys.executable, "-m", __spec__.name, ask.__name__, folder, str(port), path]
+        with subprocess.Popen(command, cwd=ROOT) as asking:
             try:
-                return _of_workers(
-                    ps.execute(_twice, program, amount, folder, workers=workers, **options)
-                )
+                given = program, amount, folder, lasts_s
+                return _of_workers(ps.execute(_in_turns, *given, workers=workers, **options))
             finally:
                 asking.kill()
 
 
-def _of_workers(parts: list[tuple[float, float, list[int]]]) -> dict[str, Any]:
-    unseen, seen, peaks_ = zip(*parts, strict=True)
-    return {"seconds": [max(unseen), max(seen)], "peaks": [part[0] for part in peaks_]}
+def _of_workers(parts: list[tuple[list[float], list[float], int]]) -> dict[str, Any]:
+    unseen, seen, peaks = zip(*parts, strict=True)
+    return {
+        "unseen": [max(each) for each in zip(*unseen, strict=True)],
+        "seen": [max(each) for each in zip(*seen, strict=True)],
+        "peaks": list(peaks),
+    }
 
 
-def _twice(
-    worker: ps.Worker, program: str, amount: int, folder: str
-) -> tuple[float, float, list[int]]:
-    """Run a program twice; call what asks in between, and await its first answer."""
+def _in_turns(
+    worker: ps.Worker, program: str, amount: int, folder: str, lasts_s: float
+) -> tuple[list[float], list[float], int]:
+    """Run a program while nothing looks, and while something does, in turns.
+
+    What serves a page goes on for `lasts_s` after the last question.
+    """
     _once(worker, program, max(1, round(WARM_UP * amount)))
     if folder:
-        _await(worker, Path(folder, HERE))
-    unseen = _once(worker, program, amount)
-    if folder:
-        if not worker.index:
-            Path(folder, CALL).write_bytes(b"")
-        _await(worker, Path(folder, ANSWERED))
-    return unseen, _once(worker, program, amount), peaks()
+        _await(worker, Path(folder, HERE).exists)
+    unseen, seen = [_once(worker, program, amount)], []
+    for _ in range(N_TURNS):
+        if folder:
+            called, answered = Path(folder, CALLED), Path(folder, ANSWERED)
+            if not worker.index:
+                called.touch()
+            _await(worker, answered.exists)
+            seen.append(_once(worker, program, amount))
+            if not worker.index:
+                called.unlink()
+            over = monotonic() + PERIOD_S + lasts_s
+            _await(worker, lambda over=over: monotonic() > over)
+            if not worker.index:
+                answered.unlink()
+        unseen.append(_once(worker, program, amount))
+    return unseen, seen, peak_bytes()
 
 
 def _once(worker: ps.Worker, program: str, amount: int) -> float:
@@ -162,9 +182,9 @@ def _once(worker: ps.Worker, program: str, amount: int) -> float:
     return seconds
 
 
-def _await(worker: ps.Worker, file: Path) -> None:
-    """Go on stepping until a file is there, and all workers know it."""
-    while not file.exists():
+def _await(worker: ps.Worker, is_so: Callable[[], bool]) -> None:
+    """Go on stepping until something is so, and all workers know it."""
+    while not is_so():
         worker.step_or_park(0.02)
     agree(worker, 0.0)
 
@@ -173,24 +193,23 @@ def together(size: Size) -> Mapping[str, Reading]:
     """Measure all programs, in turns."""
     found: dict[str, Reading] = {}
 
-    def keep(who: str, at: At, seconds: list[float], peaks_: list[int]) -> None:
+    def keep(who: str, at: At, seconds: list[float], peaks: list[int]) -> None:
         key = Case(who, _nothing, at=at).key
-        reading = found.setdefault(key, Reading([], peaks_))
+        reading = found.setdefault(key, Reading([], peaks))
         reading.seconds += seconds
-        reading.peaks = max(reading.peaks, peaks_, key=sum)
+        reading.peaks = max(reading.peaks, peaks, key=sum)
 
-    for _, (program, workers) in product(range(SAMPLES[size]), AMOUNTS):
+    for _, (program, workers) in product(range(PROCESSES[size]), AMOUNTS):
         at: At = {"program": program, "workers": workers}
         for seen_by in ("", *PAGE.values(), *SCRAPED.values()):
             one = _in_a_process(program, workers, AMOUNTS[program, workers][size], seen_by)
-            unseen, seen = one["seconds"]
             there = {**at, "seen by": seen_by}
             if not seen_by:
-                keep(ALONE, at, [unseen, seen], one["peaks"])
+                keep(ALONE, at, one["unseen"], one["peaks"])
                 continue
             if seen_by in PAGE.values():
-                keep(UNSEEN, there, [unseen], one["peaks"])
-            keep(OURS, there, [seen], one["peaks"])
+                keep(UNSEEN, there, one["unseen"], one["peaks"])
+            keep(OURS, there, one["seen"], one["peaks"])
     return found
 
 
@@ -226,8 +245,8 @@ BENCHMARK = Benchmark(
     title="While a page is open, while metrics are scraped, and without",
     about="Per record and round, or per batch of a million records that each worker sends. The "
     "page and the metrics are asked for once a second by a process of the same machine. A page "
-    "that is open is compared with the same process before it was opened; metrics with a program "
-    "that counts nothing.",
+    "that is open is compared with the same process while none is; metrics with a program that "
+    "counts nothing.",
     quantity=Quantity("us per round", 1e6),
     cases=cases,
     baselines=(UNSEEN, ALONE),

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ def detect(piece: bytes, columns: tuple[str, str], where: str, first_line: int) 
     Raises
     ------
     FileFormatError
-        If this is no edge list: bytes that are no text, one column, prose.
+        If this is no edge list: bytes that are no text, JSON, one column, prose.
     """
     if b"\0" in piece:
         raise FileFormatError(
@@ -123,6 +124,13 @@ def detect(piece: bytes, columns: tuple[str, str], where: str, first_line: int) 
         n_skipped = lines.pop(0).index + 1
     if not lines:
         return None
+    if _is_json(lines[0].fields[0]):
+        raise FileFormatError(
+            f"{where}: line {first_line + lines[0].index}: this is JSON, "
+            f"{_shown(lines[0].fields[0])}; edge lists are read as text with two vertices in each "
+            "line, or as Parquet: write it as one of these (pyarrow.json.read_json reads lines of "
+            "JSON as a table)"
+        )
     delimiter = _delimiter_of(
         [line.fields[0] for line in lines], where, first_line + lines[0].index
     )
@@ -253,6 +261,14 @@ def _delimiter_of(lines: Sequence[bytes], where: str, line_number: int) -> str:
         # Integers hold no spaces, so runs and mixtures of blanks can be allowed.
         return " "
     return best
+
+
+def _is_json(line: bytes) -> bool:
+    """Whether a line is an object of JSON, alone or as the first of an array."""
+    try:
+        return isinstance(json.loads(line.strip().removeprefix(b"[").strip(b" ,]")), dict)
+    except ValueError:
+        return False
 
 
 def _fields_of(line: bytes, delimiter: str) -> list[bytes]:

@@ -288,6 +288,11 @@ WRONG = {
         r"line 2: 5 fields where line 1 has 2",
     ),
     "zeros": (b"1 2\n\0\0\n", r"no text"),
+    "lines of JSON": (b'{"src":1,"dst":2}\n{"src":2,"dst":3}\n', r"line 1: this is JSON"),
+    "array of JSON": (
+        b'\n[{"src": 1, "dst": 2},\n {"src": 2, "dst": 3}]\n',
+        r"line 2: this is JSON",
+    ),
     "dense matrix": (
         b"%%MatrixMarket matrix array real general\n2 2\n1\n",
         r"line 1: .*coordinate",
