@@ -267,7 +267,7 @@ def _is_json(line: bytes) -> bool:
     """Whether a line is an object of JSON, alone or as the first of an array."""
     try:
         return isinstance(json.loads(line.strip().removeprefix(b"[").strip(b" ,]")), dict)
-    except ValueError:
+    except (ValueError, RecursionError):  # what is nested so deeply is no edge either
         return False
 
 

@@ -293,6 +293,7 @@ WRONG = {
         b'\n[{"src": 1, "dst": 2},\n {"src": 2, "dst": 3}]\n',
         r"line 2: this is JSON",
     ),
+    "nested deeply": (b"[" * 100_000, r"line 1: one column"),
     "dense matrix": (
         b"%%MatrixMarket matrix array real general\n2 2\n1\n",
         r"line 1: .*coordinate",
