@@ -1,11 +1,11 @@
 """Watched: what it costs a program that its live page is open, or that its metrics are scraped.
 
 A page is compared with the same process while none is open: two processes that do the same differ
-by more than a page costs, by where their memory lies. So in each process the program runs several
-times: nothing looks at it, then a page that a process asks for each second, as a browser does, then
-nothing again, and so on. Metrics are scraped each second, fifteen times as often as Prometheus
-does, and compared with a process that counts nothing. All take turns, and share the machine: the
-workers, what serves, and what asks.
+by more than a page costs. So in each process the program runs several times: nothing looks at it,
+then a page that a process asks for each second, as a browser does, then nothing again, and so on.
+Metrics are scraped each second, fifteen times as often as Prometheus does, and compared with a
+process that counts nothing. All take turns, and share the machine: the workers, what serves, and
+what asks.
 """
 
 from __future__ import annotations
