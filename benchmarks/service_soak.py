@@ -30,7 +30,16 @@ from statistics import median
 from time import monotonic
 from typing import Any
 
-from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Quantity, Reading, Size, Target
+from benchmarks.harness.case import (
+    OURS,
+    Benchmark,
+    Case,
+    Quantity,
+    Reading,
+    Size,
+    Target,
+    with_others,
+)
 from benchmarks.harness.driver import run as measure
 from benchmarks.harness.memory import descendants
 from benchmarks.running_count import embedded, on_spark, records
@@ -221,7 +230,7 @@ def readings(seconds: float, folder: Path) -> dict[str, Reading]:
                     for look, value in zip(looks, mib, strict=True)
                     if until - seconds / POINTS < look["s"] <= until + 1
                 ]
-                case = Case(who, _nothing, at={**at, "seconds": round(until)})
+                case = Case(who, with_others, at={**at, "seconds": round(until)})
                 if part:
                     peak = round(max(part) * 2**20)
                     slope = _slope([(look["s"], v) for look, v in zip(looks, mib, strict=True)])
@@ -264,14 +273,10 @@ def _rows(program: str) -> list[tuple[str, dict[str, int | str], bool | None]]:
     return [ours] if program == SERVICE else [ours, (JVM, {}, True)]
 
 
-def _nothing(effort: Effort) -> Reading:
-    raise NotImplementedError("the cases of a soak are measured together")
-
-
 def cases(size: Size) -> list[Case]:
     """A point for each sixth of the time."""
     return [
-        Case(who, _nothing, at={**at, "seconds": round(SECONDS[size] * n / POINTS)})
+        Case(who, with_others, at={**at, "seconds": round(SECONDS[size] * n / POINTS)})
         for program in PROGRAMS
         for who, at, _ in _rows(program)
         for n in range(1, POINTS + 1)

@@ -32,14 +32,14 @@ from benchmarks.harness.case import (
     At,
     Benchmark,
     Case,
-    Effort,
     Quantity,
     Ratio,
     Reading,
     Size,
+    with_others,
 )
 from benchmarks.harness.driver import ROOT
-from benchmarks.harness.measure import Run, agree, meet, timed
+from benchmarks.harness.measure import Run, agree, end_sample, meet, timed_between
 from benchmarks.record import record
 from pointstamp.metrics.peak_memory import peak_bytes
 from pointstamp.observability.page_columns import TABLES
@@ -175,10 +175,7 @@ def _in_turns(
 
 def _once(worker: ps.Worker, program: str, amount: int) -> float:
     run: Run = PROGRAMS[program](worker, amount)
-    meet(worker)
-    seconds, _ = timed(run)
-    worker.close_inputs()
-    worker.run()
+    seconds, _ = timed_between(run, lambda: meet(worker), lambda: end_sample(worker))
     return seconds
 
 
@@ -194,7 +191,7 @@ def together(size: Size) -> Mapping[str, Reading]:
     found: dict[str, Reading] = {}
 
     def keep(who: str, at: At, seconds: list[float], peaks: list[int]) -> None:
-        key = Case(who, _nothing, at=at).key
+        key = Case(who, with_others, at=at).key
         reading = found.setdefault(key, Reading([], peaks))
         reading.seconds += seconds
         reading.peaks = max(reading.peaks, peaks, key=sum)
@@ -221,10 +218,6 @@ def _in_a_process(*args: Any) -> dict[str, Any]:
     return one
 
 
-def _nothing(effort: Effort) -> Reading:
-    raise NotImplementedError("programs that are watched are measured together")
-
-
 def cases(size: Size) -> list[Case]:
     """One record at a time, and batches of a million, on one worker and on two."""
     found = []
@@ -236,7 +229,7 @@ def cases(size: Size) -> list[Case]:
             (OURS, {**at, **PAGE}),
             (OURS, {**at, **SCRAPED}),
         ]
-        found += [Case(who, _nothing, amounts[size], there) for who, there in contenders]
+        found += [Case(who, with_others, amounts[size], there) for who, there in contenders]
     return found
 
 

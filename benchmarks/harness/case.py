@@ -81,6 +81,11 @@ class Effort:
         return min(3, self.samples) if first_s > self.patience_s else self.samples
 
 
+def with_others(effort: Effort) -> Reading:
+    """The `measure` of cases whose benchmark measures all at once, by `together`."""
+    raise NotImplementedError("the cases of this benchmark are measured together")
+
+
 PEER_PATIENCE_S = 3.0
 """Peers that take longer than this are measured three times, not five."""
 

@@ -69,13 +69,13 @@ def _attend(
         effort,
         lambda: built or setup(worker, *args),
         lambda: meet(worker),
-        lambda: None if once else _end(worker),
+        lambda: None if once else end_sample(worker),
         lambda s: agree(worker, s),
     )
     return seconds, answer, peak_bytes()
 
 
-def _end(worker: ps.Worker) -> None:
+def end_sample(worker: ps.Worker) -> None:
     """Complete what a sample has left open, so that the next does not carry it along."""
     worker.close_inputs()
     worker.run()
@@ -88,7 +88,7 @@ def _samples(
     end: Run,
     slowest: Callable[[float], float],
 ) -> tuple[list[float], Any]:
-    return repeated(effort, lambda: _timed(setup(), start, end), slowest)
+    return repeated(effort, lambda: timed_between(setup(), start, end), slowest)
 
 
 def repeated(
@@ -114,7 +114,8 @@ def timed(run: Run) -> tuple[float, Any]:
     return perf_counter() - began, answer
 
 
-def _timed(run: Run, start: Run, end: Run) -> tuple[float, Any]:
+def timed_between(run: Run, start: Run, end: Run) -> tuple[float, Any]:
+    """As `timed`, without garbage of before; `start` and `end` are done outside of the clock."""
     gc.collect()
     start()
     found = timed(run)
