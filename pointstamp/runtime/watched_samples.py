@@ -75,7 +75,6 @@ class WorkerSamples:
         self.segments: deque[Segment] = deque(maxlen=N_SEGMENTS)
         self.latencies: deque[Latency] = deque(maxlen=N_LATENCIES)
         """Of those seen to begin and to end."""
-        self.n_ended = 0
         self._thread = thread
         self._known: dict[int, tuple[list[WatchedScope], list[tuple[str, Operator]]]] = {}
         self._epochs: dict[int, _EpochTracker] = {}
@@ -83,8 +82,17 @@ class WorkerSamples:
         self._burst_ends_s = 0.0
         self._next_burst_s = 0.0
 
+    @property
+    def n_ended(self) -> int:
+        """How many epochs were seen to end, of the dataflows that there are."""
+        return sum(each.n_ended for each in list(self._epochs.values()))
+
     def look(self, now: float) -> None:
-        """Take a sample."""
+        """Take a sample.
+
+        A thread that wakes 50 times a second finds the processor's caches cold, so that each line
+        of this takes ten times what it would in a loop: it does without what it can.
+        """
         worker = self.worker()
         if worker is None:
             return
@@ -111,13 +119,13 @@ class WorkerSamples:
             if tracker is None:
                 tracker = self._epochs[dataflow.number] = self._tracker(worker, dataflow)
             tracker.look(now)
-            # One that is over before the second look may have been as short as one likes.
-            self.latencies += [
-                (ended, took, 1.0, dataflow.name, epoch)
-                for ended, took, epoch in tracker.take()
-                if took > 1.5 * EVERY_S
-            ]
-        self.n_ended = sum(each.n_ended for each in self._epochs.values())
+            if tracker.has_ended:
+                # One that is over before the second look may have been as short as one likes.
+                self.latencies += [
+                    (ended, took, 1.0, dataflow.name, epoch)
+                    for ended, took, epoch in tracker.take()
+                    if took > 1.5 * EVERY_S
+                ]
 
     def _tracker(self, worker: Worker, dataflow: Any) -> _EpochTracker:
         probes = [each for _, each in self.operators(worker, dataflow) if each.role == "probe"]
@@ -233,11 +241,9 @@ class _EpochTracker:
 
     def look(self, now: float) -> None:
         """Note what has begun and ended since the last look."""
-        times = [each.time for each in self._inputs if not each.is_closed]
-        frontier = _least(self._probes)
-        if not times or frontier is None or not all(type(time) is int for time in times):
+        least, frontier = _least_open(self._inputs), _least(self._probes)
+        if least is None or frontier is None:
             return
-        least = min(times)
         # Of those that have begun between two looks, the last one.
         if self._time is not None and least > self._time:
             self._begun.append((least - 1, now))
@@ -249,6 +255,11 @@ class _EpochTracker:
             if now > began:  # else it ended before it was seen
                 self._ended.append((now, now - began, epoch))
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether `take` would give something."""
+        return bool(self._ended)
+
     def take(self) -> list[tuple[float, float, int]]:
         """(when it ended, seconds, which) of those that have ended since the last call."""
         ended, self._ended = self._ended, []
@@ -257,10 +268,27 @@ class _EpochTracker:
 
 def _least(probes: list[Operator]) -> int | None:
     """The earliest time that may still come at a probe; None where there is none, or no integer."""
-    frontiers: list[Any] = [time for probe in probes for time in probe.frontiers[0].frontier]
-    if not frontiers or not all(type(time) is int for time in frontiers):
-        return None
-    return int(min(frontiers))
+    least: int | None = None
+    for probe in probes:
+        for earliest in probe.frontiers[0].frontier:
+            if type(earliest) is not int:
+                return None
+            if least is None or earliest < least:
+                least = earliest
+    return least
+
+
+def _least_open(inputs: list[Any]) -> int | None:
+    """The earliest time of the inputs that are open; None where there is none, or no integer."""
+    least: int | None = None
+    for each in inputs:
+        if not each.is_closed:
+            at = each.time
+            if type(at) is not int:
+                return None
+            if least is None or at < least:
+                least = at
+    return least
 
 
 def _line(frame: FrameType | None) -> str:
