@@ -57,6 +57,29 @@ def test_equal_values_are_one_record_as_in_a_set() -> None:
     assert len(view.advance()) == 2
 
 
+def test_records_of_a_class_that_cannot_be_imported_reach_other_workers() -> None:
+    @dataclass(frozen=True)
+    class Place:
+        number: int
+
+    def main(worker: Any) -> list[Any]:
+        found: list[Any] = []
+        with worker.dataflow() as scope:
+            (one, left), (two, right) = scope.new_collection(), scope.new_collection()
+            pairs = left.join(right, on=lambda place: place.number)
+            pairs.inspect(lambda pair, time, diff: found.append((pair[0].number, diff)))
+        one.insert([Place(number) for number in range(8)])
+        two.insert([Place(number) for number in range(4)])
+        one.close()
+        two.close()
+        worker.run()
+        return found
+
+    parts = ps.execute(main, workers=2)
+    # A share of each worker, of each of the two.
+    assert sorted(pair for part in parts for pair in part) == [(n, 4) for n in range(4)]
+
+
 def test_a_function_that_yields_gives_several_records() -> None:
     def letters(word: str) -> Any:
         yield from word
