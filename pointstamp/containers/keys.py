@@ -104,10 +104,10 @@ def canonical_key(key: Any) -> Any:
     """
     if not has_nan(key):
         return key
-    kind = type(key)
+    kind: Any = type(key)
     if isinstance(key, tuple):
         parts = map(canonical_key, key)
-        return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)  # type: ignore[attr-defined]  # of named tuples
+        return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)
     if isinstance(key, frozenset):
         return frozenset(map(canonical_key, key))
     names = _compared_fields(kind)
@@ -165,7 +165,7 @@ def checked_pair(record: Any, operator: str) -> tuple[Any, Any]:
 
 def has_nan(key: Any) -> bool:
     """Whether `key` is a NaN, or a tuple, a frozenset or a frozen dataclass with one."""
-    kind = type(key)
+    kind: Any = type(key)
     if kind is int or kind is str:  # most keys, of which there is one for each record
         return False
     if isinstance(key, (tuple, frozenset)):
@@ -431,7 +431,8 @@ def _hash_other(key: Any) -> int:
             return hasher(key)
     if isinstance(key, enum.Enum):
         return hash_key(key.value)
-    if (compared := _compared_fields(type(key))) is not None:
+    kind_of_other: Any = type(key)
+    if (compared := _compared_fields(kind_of_other)) is not None:
         return _hash_tuple(tuple(getattr(key, name) for name in compared))
     raise KeyHashError(
         f"a key of type {type(key).__name__} has no hash that is the same on every worker: "
