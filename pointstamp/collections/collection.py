@@ -507,6 +507,10 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         """It is arranged by columns already, elsewhere."""
         self._arrangements[tuple(key), (False,) * len(key)] = arrangement
 
+    def support(self) -> Collection:
+        """Each record once whose count is not 0; the library's."""
+        return self._counted([self], lambda count: (count != 0).astype(np.int64), "Support")
+
     def computed(self, columns: dict[str, Expression], name: str) -> Collection:
         """Records of these columns, by name."""
         bound, schema = bound_columns(self.schema, columns, name)

@@ -132,8 +132,8 @@ def generic_join(
     -----
     What is kept is arrangements of the relations, by what they are asked by, shared with all
     that reads the same. Of a relation with columns beyond those that are bound at a step also
-    its distinct records of the fewer columns are kept. In a loop two relations meet at a time, as
-    in `delta_join`.
+    its distinct records of the fewer columns are kept, and how often each of its records is
+    there. In a loop two relations meet at a time, as in `delta_join`.
 
     >>> import pointstamp as ps
     >>> def build(scope, r, s, t):

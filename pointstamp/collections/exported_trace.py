@@ -36,6 +36,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.dataflow.texts_held import Holding, TextsHeld
 from pointstamp.errors import (
@@ -251,7 +252,7 @@ class TraceHandle:
         Raises
         ------
         BuildError
-            If the scope is of another worker, has other times, or is inside of a loop.
+            If it is no scope, or one of another worker, with other times, or inside of a loop.
         UndeclaredStateError
             If its dataflow is durable, and the one that the trace is of is not.
         CheckpointStructureError
@@ -265,6 +266,11 @@ class TraceHandle:
         """
         self._check_open()
         export = self._export
+        if not isinstance(scope, ScopeCore):
+            raise BuildError(
+                f"import_into is given {scope!r}, and needs the scope of a dataflow that is being "
+                "built"
+            )
         if scope.environment is not export.scope.environment:
             raise BuildError(
                 f"the trace of worker {export.scope.index} cannot be imported into a dataflow of "

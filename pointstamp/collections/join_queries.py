@@ -102,6 +102,7 @@ class _QueryBuilder:
         self._plans = plans
         self._differ = differ
         self._projections: dict[Any, Collection] = {}
+        self._supports: dict[int, Collection] = {}
 
     def query(self, start: int, outputs: Sequence[str]) -> DeltaQuery:
         """The query that begins with the changes of a relation."""
@@ -178,10 +179,23 @@ class _QueryBuilder:
         columns = tuple(relation.columns[v] for v in relation.columns if v in (*key, variable))
         known = id(relation.collection), columns
         if known not in self._projections:
-            self._projections[known] = relation.collection.select(*columns).distinct()
+            self._projections[known] = self._support(relation).select(*columns).distinct()
         found = self._projections[known].arranged([relation.columns[v] for v in key])
         assert isinstance(found, Arrangement)
         return found
+
+    def _support(self, relation: JoinedRelation) -> Collection:
+        """Each record once that is there any number of times other than 0.
+
+        Of those with a count below 0, which an update leaves that came before the insertion that
+        it deletes, a projection would otherwise lose what they have in common with others.
+        """
+        collection = relation.collection
+        if collection.append_only:
+            return collection
+        if id(collection) not in self._supports:
+            self._supports[id(collection)] = collection.support()
+        return self._supports[id(collection)]
 
     def _key_asked(self, atom: int) -> list[str]:
         """A key by which a relation is arranged anyway."""

@@ -12,11 +12,13 @@ a column of them and hashes that, which is some twenty times quicker.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
+import functools
 import math
 import reprlib
 import uuid
@@ -92,7 +94,7 @@ def hash_keys(keys: Sequence[Any]) -> Hashes:
 
 
 def canonical_key(key: Any) -> Any:
-    """`key`; where it is a NaN, or a tuple with one, what stands for all of those.
+    """`key`; where it is a NaN, or something with one in it, what stands for all of those.
 
     A NaN equals itself only while it is one object, and a record that was sent has another:
     what collects by key would have as many groups as there were batches.
@@ -102,7 +104,19 @@ def canonical_key(key: Any) -> Any:
     """
     if not has_nan(key):
         return key
-    return tuple(map(canonical_key, key)) if isinstance(key, tuple) else _NAN
+    kind: Any = type(key)
+    if isinstance(key, tuple):
+        parts = map(canonical_key, key)
+        return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)
+    if isinstance(key, frozenset):
+        return frozenset(map(canonical_key, key))
+    names = _compared_fields(kind)
+    if not names:
+        return _NAN
+    found = copy.copy(key)
+    for name in names:
+        object.__setattr__(found, name, canonical_key(getattr(key, name)))
+    return found
 
 
 def hashable_key(key: Any) -> Any:
@@ -150,12 +164,14 @@ def checked_pair(record: Any, operator: str) -> tuple[Any, Any]:
 
 
 def has_nan(key: Any) -> bool:
-    """Whether `key` is a NaN, or a tuple with one."""
-    kind = type(key)
+    """Whether `key` is a NaN, or a tuple, a frozenset or a frozen dataclass with one."""
+    kind: Any = type(key)
     if kind is int or kind is str:  # most keys, of which there is one for each record
         return False
-    if isinstance(key, tuple):
+    if isinstance(key, (tuple, frozenset)):
         return any(map(has_nan, key))
+    if hasattr(kind, "__dataclass_fields__") and (names := _compared_fields(kind)):
+        return any(has_nan(getattr(key, name)) for name in names)
     try:
         return bool(key != key)
     except (TypeError, ValueError, ArithmeticError) as error:
@@ -415,8 +431,8 @@ def _hash_other(key: Any) -> int:
             return hasher(key)
     if isinstance(key, enum.Enum):
         return hash_key(key.value)
-    if dataclasses.is_dataclass(key) and not isinstance(key, type) and _is_frozen(key):
-        compared = [field.name for field in dataclasses.fields(key) if field.compare]
+    kind_of_other: Any = type(key)
+    if (compared := _compared_fields(kind_of_other)) is not None:
         return _hash_tuple(tuple(getattr(key, name) for name in compared))
     raise KeyHashError(
         f"a key of type {type(key).__name__} has no hash that is the same on every worker: "
@@ -430,8 +446,14 @@ def _hash_numpy(key: np.generic) -> int:
     return int(_hash_numpy_alike(np.array([key]))[0])
 
 
-def _is_frozen(key: Any) -> bool:
-    return bool(type(key).__dataclass_params__.frozen)
+@functools.lru_cache(256)
+def _compared_fields(kind: type) -> tuple[str, ...] | None:
+    """The names of the fields by which frozen dataclasses are equal; None of other types."""
+    if not dataclasses.is_dataclass(kind) or issubclass(kind, enum.Enum):
+        return None
+    if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # all have them
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind) if field.compare)
 
 
 def _advice(key: Any) -> str:

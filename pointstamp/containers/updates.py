@@ -21,6 +21,7 @@ from pointstamp.containers.arrays import BLOCK_BYTES
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.kind import Buffer, Hashes, Ints, Key, Kind
 from pointstamp.containers.registry import register
+from pointstamp.containers.rows import dump, dump_records
 from pointstamp.errors import ContainerError
 from pointstamp.kernels.group_states import hash_words, split_rows
 
@@ -193,14 +194,25 @@ class UpdatesKind(Kind[Updates]):
         return Updates(np.frombuffer(block, np.int64).reshape(-1, width))
 
     def encode(self, batch: Updates) -> list[Buffer]:
-        """The array, and of texts each distinct one, in place of whose number stands its place."""
+        """The array, and of texts each distinct one, in place of whose number stands its place.
+
+        Raises
+        ------
+        SerializationError
+            With the first value that cannot be pickled.
+        """
         rows, entries = batch.rows, []
         if batch.texts:
             rows = rows.copy()
             for place in batch.texts:
                 distinct, rows[:, place] = np.unique(rows[:, place], return_inverse=True)
                 entries.append(TEXTS.values(distinct.tolist()))
-        head = pickle.dumps((rows.shape, batch.texts, entries), protocol=5)
+        try:
+            head = dump((rows.shape, batch.texts, entries))
+        except Exception:
+            for values in entries:
+                dump_records(values)
+            raise
         data: Any = np.ascontiguousarray(rows)
         return [head, memoryview(data).cast("B") if len(rows) else b""]
 

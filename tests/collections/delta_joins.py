@@ -81,20 +81,32 @@ def spines() -> list[Spine]:
 
 
 def random_epochs(
-    draw: random.Random, n_epochs: int, values: list[list[list[Any]]], size: int
+    draw: random.Random,
+    n_epochs: int,
+    values: list[list[list[Any]]],
+    size: int,
+    early: float = 0,
 ) -> list[list[list[tuple[Row, int]]]]:
     """Updates of relations: what came goes again, at random, also in the epoch that it came in.
 
     values : of each relation, for each column, what it may be
+    early : how many of the records are deleted first, and come later or never
     """
     present: list[list[Row]] = [[] for _ in values]
+    owed: list[list[Row]] = [[] for _ in values]
     epochs = []
     for _ in range(n_epochs):
         changes: list[list[tuple[Row, int]]] = []
-        for rows, columns in zip(present, values, strict=True):
+        for rows, missing, columns in zip(present, owed, values, strict=True):
             pairs = []
             for _ in range(draw.randrange(size)):
-                if rows and draw.random() < 0.45:
+                if early and draw.random() < early:
+                    if missing and draw.random() < 0.6:
+                        pairs.append((missing.pop(), 1))
+                    else:
+                        missing.append(tuple(map(draw.choice, columns)))
+                        pairs.append((missing[-1], -1))
+                elif rows and draw.random() < 0.45:
                     pairs.append((rows.pop(draw.randrange(len(rows))), -1))
                 else:
                     row = tuple(draw.choice(column) for column in columns)
@@ -184,7 +196,7 @@ def check_generic(seed: int, workers: int, at_a_time: int) -> None:
     def expected(came: list[Multiset]) -> Multiset:
         return natural_join(list(zip(came, names, strict=True)), outputs)
 
-    epochs = random_epochs(draw, draw.randrange(1, 7), values, 8)
+    epochs = random_epochs(draw, draw.randrange(1, 7), values, 8, draw.choice([0, 0.2]))
     check(schemas, build, expected, epochs, workers, at_a_time, seed)
 
 

@@ -72,9 +72,14 @@ SHARED_MUTANTS = [
             ),
             (
                 "Records of fewer columns count as often as those that they are of.",
-                "relation.collection.select(*columns).distinct()",
-                "relation.collection.select(*columns)",
+                "self._support(relation).select(*columns).distinct()",
+                "self._support(relation).select(*columns)",
                 3,
+            ),
+            (
+                "Of records that are fewer than none, what they have in common with others goes.",
+                "return self._supports[id(collection)]",
+                "return collection",
             ),
             (
                 "A null is equal to a null.",

@@ -177,6 +177,25 @@ def test_a_rule_of_a_loop_has_several_relations() -> None:
     assert view.advance() == [((3, 4), -1), ((5, 6), -1)]
 
 
+@pytest.mark.parametrize("kind", ["generic", "delta"])
+def test_a_deletion_before_its_insertion_takes_no_other_record_away(kind: str) -> None:
+    def build(scope: Any, r: ps.Collection, s: ps.Collection, t: ps.Collection) -> ps.Collection:
+        if kind == "delta":
+            return ps.delta_join({"r": r, "s": s, "t": t}, ["r.b = s.b", "s.c = t.c", "r.a = t.a"])
+        return ps.generic_join({"R": (r, "a b x"), "S": (s, "b c"), "T": (t, "a c y")})
+
+    view = ps.View(build, r="a long, b long, x long", s="b long, c long", t="a long, c long, y int")
+    view.insert("r", [(1, 2, 7)])
+    view.insert("t", [(1, 3, 0)])
+    view.delete("r", [(1, 2, 8)])
+    assert view.advance() == []
+    view.insert("s", [(2, 3)])
+    assert view.advance() == [((1, 2, 7, 3, 0), 1), ((1, 2, 8, 3, 0), -1)]
+    view.insert("r", [(1, 2, 8)])
+    view.advance()
+    assert view.snapshot() == [(1, 2, 7, 3, 0)]
+
+
 def test_a_diff_beyond_64_bits_is_an_error() -> None:
     def build(scope: Any, r: ps.Collection, s: ps.Collection, t: ps.Collection) -> ps.Collection:
         return ps.generic_join({"R": (r, "a b"), "S": (s, "b c"), "T": (t, "a c")})

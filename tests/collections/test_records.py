@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -55,6 +55,51 @@ def test_equal_values_are_one_record_as_in_a_set() -> None:
     assert len(view.advance()) == 3
     view.delete("t", [float("nan"), math.nan, 0.0, 0])
     assert len(view.advance()) == 2
+
+
+class Weighed(NamedTuple):
+    name: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    name: str
+    weight: float
+
+
+@pytest.mark.parametrize("kind", [Weighed, Measured])
+def test_records_with_a_nan_in_them_are_equal_and_keep_their_names(kind: Any) -> None:
+    view = ps.View(lambda scope, t: t.distinct().map(lambda one: one.name), t=None)
+    view.insert("t", [kind("a", float("nan")), kind("a", float("nan")), kind("b", 1.0)])
+    assert view.advance() == [("a", 1), ("b", 1)]
+    view.delete("t", [kind("a", float("nan"))])
+    assert view.advance() == []
+    view.delete("t", [kind("a", float("nan"))])
+    assert view.advance() == [("a", -1)]
+
+
+def test_records_of_a_class_that_cannot_be_imported_reach_other_workers() -> None:
+    @dataclass(frozen=True)
+    class Place:
+        number: int
+
+    def main(worker: Any) -> list[Any]:
+        found: list[Any] = []
+        with worker.dataflow() as scope:
+            (one, left), (two, right) = scope.new_collection(), scope.new_collection()
+            pairs = left.join(right, on=lambda place: place.number)
+            pairs.inspect(lambda pair, time, diff: found.append((pair[0].number, diff)))
+        one.insert([Place(number) for number in range(8)])
+        two.insert([Place(number) for number in range(4)])
+        one.close()
+        two.close()
+        worker.run()
+        return found
+
+    parts = ps.execute(main, workers=2)
+    # A share of each worker, of each of the two.
+    assert sorted(pair for part in parts for pair in part) == [(n, 4) for n in range(4)]
 
 
 def test_a_function_that_yields_gives_several_records() -> None:

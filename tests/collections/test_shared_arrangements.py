@@ -230,6 +230,8 @@ def test_where_it_cannot_be_imported_it_is_refused() -> None:
         with worker.dataflow("second") as scope:
             with scope.iterative() as inner, pytest.raises(BuildError, match="has the same"):
                 handle.import_into(inner)
+            with pytest.raises(BuildError, match="given None, and needs the scope"):
+                handle.import_into(None)
             handle.import_into(scope)
         input_.close()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import dataclass, field
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +41,38 @@ def test_what_is_alike_stays_alike_when_it_is_sent(key: Any) -> None:
     assert {canonical_key(key): 1}[canonical_key(copied(key))] == 1
     assert has_nan(key) or canonical_key(key) is key
     assert hash_key(canonical_key(key)) == hash_key(key)
+
+
+class Named(NamedTuple):
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    name: str
+    value: Any
+    note: float = field(default=0.0, compare=False)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [Named("a", NAN), Held("a", NAN), Held("a", (1, NAN)), frozenset([NAN, 1]), (Named("", NAN),)],
+)
+def test_what_has_a_nan_is_alike_and_stays_of_its_type(key: Any) -> None:
+    one, other = canonical_key(copied(key)), canonical_key(copied(key))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert type(one) is type(key)
+    assert hash_key(one) == hash_key(key)
+    assert has_nan(one)
+    assert repr(one) == repr(key)
+
+
+def test_a_field_that_is_not_compared_makes_no_nan_of_its_record() -> None:
+    held = Held("a", 1.0, NAN)
+    assert not has_nan(held)
+    assert canonical_key(held) is held
 
 
 def each_at_its_time(scope: Any, make: Any) -> Any:
