@@ -304,21 +304,22 @@ class _PartitionReading:
             partition, (data, position) = found
             with outputs[0].session(capability) as session:
                 for batch in partition.batches(data):
-                    self._give(session, batch)
+                    self._give(session, batch, partition.name)
             self._has_sent = True
             self._positions[partition.name] = (position, False)
             return True
         self._rest()
         return False
 
-    def _give(self, session: Session, batch: Any) -> None:
+    def _give(self, session: Session, batch: Any, partition: str) -> None:
         try:
             session.give_batch(batch)
         except SchemaError as error:
             advice = getattr(self._source, "schema_advice", None)
-            if advice is None:
-                raise
-            raise SchemaError(f"{error}\n{advice}") from error
+            raise SchemaError(
+                f"source {self._name!r}, partition {partition!r}: {error}"
+                + ("" if advice is None else f"\n{advice}")
+            ) from error
 
     def _ends_epoch(self, inputs: list[Input]) -> bool:
         """Go on to the next epoch, or to the end, if this one is over; whether it is."""
