@@ -44,6 +44,7 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 NAMES = ("parquet", "arrow", "csv", "tsv", "json")
 UTF8 = "utf-8"
 _MAGIC = b"ARROW1"
+_NO_RECORDS = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
 _NULL_LINE = re.compile(rb"\n(null)\s*?(?:\n|\Z)")
 
 Positioned = Iterator[tuple[pa.RecordBatch, int]]
@@ -99,7 +100,7 @@ class RecordFile:
         )
         try:
             for batch, after in read(position or 0):
-                yield self._chosen(batch), after
+                yield self._chosen(batch) if batch.num_rows else batch, after
         except FileNotFoundError as error:
             raise FileFormatError(f"{self.path}: there is no such file") from error
         except (pa.ArrowException, OSError) as error:
@@ -123,11 +124,16 @@ class RecordFile:
                 elif self.format == "arrow":
                     is_file = raw.read(len(_MAGIC)) == _MAGIC
                     end = pa.ipc.open_file(raw).num_record_batches if is_file else None
-                elif self.path.endswith(tuple(COMPRESSIONS)):
-                    end = None
+                else:
+                    end = self.end_of(n_bytes)
         except (pa.ArrowException, OSError) as error:
             raise FileFormatError(f"{self.path}: {str(error).splitlines()[0]}") from error
         return n_bytes, end
+
+    def end_of(self, n_bytes: int) -> int | None:
+        """The position at the end of a file of so many bytes; None if that takes reading."""
+        is_text = self.format not in ("parquet", "arrow")
+        return n_bytes if is_text and not self.path.endswith(tuple(COMPRESSIONS)) else None
 
     def _parquet(self, position: int) -> Positioned:
         with (
@@ -176,9 +182,7 @@ class RecordFile:
         with self._bytes() as text:
             first = text.peek()
             if not first.removeprefix(BOM).strip(b"\r\n"):
-                self._check_there(position, len(first), "bytes")
-                text.skip(len(first))
-                self._check_blank(text.next())
+                yield self._blank(text, position)
                 return
             header = csv_lines(first, delimiter).first_end()
             top, rest = self._utf8(first[:header], 0), self._utf8(first[header:], header)
@@ -192,13 +196,16 @@ class RecordFile:
             text.skip(max(position, header))
             yield from self._blocks(text, lambda data: table(data, names, schema))
 
-    def _check_blank(self, rest: bytes) -> None:
-        """Raise if more comes after a block of empty lines, which has no names of columns."""
-        if rest:
+    def _blank(self, text: _TextBlocks, position: int) -> tuple[pa.RecordBatch, int]:
+        """No records, of a file whose first block is of empty lines; raises if it has more."""
+        n_bytes = len(text.next())
+        if text.next():
             raise FileFormatError(
-                f"{self.path}: begins with {self.block_bytes} bytes of empty lines; a line with "
-                "the names of the columns was expected"
+                f"{self.path}: begins with {n_bytes} bytes of empty lines; a line with "
+                f"{'an object' if self.format == 'json' else 'names of columns'} was expected"
             )
+        self._check_there(position, n_bytes, "bytes")
+        return _NO_RECORDS, n_bytes
 
     @property
     def delimiter(self) -> str:
@@ -219,7 +226,7 @@ class RecordFile:
         with self._bytes() as text:
             first = text.peek()
             if not first.strip():
-                self._check_there(position, len(first), "bytes")
+                yield self._blank(text, position)
                 return
             if first.removeprefix(BOM).lstrip()[:1] == b"[":
                 raise FileFormatError(
@@ -234,9 +241,11 @@ class RecordFile:
             yield from self._blocks(text, lambda data: table(data, schema))
 
     def _blocks(self, text: _TextBlocks, table: Callable[[bytes], pa.Table]) -> Positioned:
+        yield _NO_RECORDS, text.position  # behind the names, of which a file may consist
         while block := text.next():
             begin = text.position - len(block)
             if not block.strip():
+                yield _NO_RECORDS, text.position
                 continue
             if self.format == "json":
                 self._check_objects(block, begin)

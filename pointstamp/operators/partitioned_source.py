@@ -207,6 +207,7 @@ class _PartitionReading:
         self._poll_s: float = getattr(source, "poll_s", POLL_S)
         self._at_once: int | None = getattr(source, "at_once", None)
         self._ends_for_good = bool(getattr(source, "ends_for_good", False))
+        self._check_end: Callable[[str, Any], None] | None = getattr(source, "check_end", None)
         self._waiting: deque[_Partition] = deque()
         """Partitions that are read when there is room for them."""
         self._open: deque[_Partition] = deque()
@@ -262,6 +263,8 @@ class _PartitionReading:
             position, is_end = self._positions.get(name, (None, False))
             # What a program has come to the end of may go on before the next one begins.
             is_over = is_end and self._ends_for_good
+            if is_over and self._check_end is not None:
+                self._check_end(name, position)
             if name not in self._known and not is_over:
                 self._waiting.append(_Partition(self._source, self._name, name, position))
             self._known.add(name)

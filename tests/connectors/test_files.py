@@ -153,6 +153,9 @@ def test_a_file_of_empty_lines_has_no_records(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("\n" * 10 + "n\n1\n")
     with pytest.raises(WorkerError, match="begins with 4 bytes of empty lines; a line with"):
         records_of(tmp_path, block_bytes=4)
+    (tmp_path / "d.jsonl").write_text("\n" * 10 + "{}\n")
+    with pytest.raises(WorkerError, match="with 4 bytes of empty lines; a line with an object"):
+        records_of(tmp_path / "d.jsonl", block_bytes=4)
 
 
 @pytest.mark.parametrize(
@@ -445,6 +448,45 @@ def test_a_watched_folder_is_read_as_files_come_and_files_that_went_are_forgotte
 def _built(worker: Any, build: Callable[[Any], None]) -> None:
     with worker.dataflow() as scope:
         build(scope)
+
+
+@pytest.mark.parametrize("before", ["n\n1\n", "n\n", "\n", ""])
+@pytest.mark.parametrize("after", ["n\n1\n2\n", "names"])
+def test_a_file_that_changed_since_it_was_read_is_refused(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    place = tmp_path / "in"
+    place.mkdir()
+    found: list[Any] = []
+
+    def flow(scope: Any) -> None:
+        scope.source(FileSource(place)).inspect(found.append)
+
+    def run() -> None:
+        ps.run(flow, threads=True, checkpoint=tmp_path / "checkpoint")
+
+    (place / "a.csv").write_text(before)
+    run()
+    run()
+    (place / "a.csv").write_text(after)
+    with pytest.raises(WorkerError, match=f"at byte {len(before)}, and has {len(after)} bytes now"):
+        run()
+    (place / "a.csv").write_text(before)
+    (place / "b.csv").write_text("n\n2\n")
+    run()
+    assert found == [(1,)] * ("1" in before) + [(2,)]
+
+
+def test_a_file_that_grows_while_its_folder_is_watched_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("n\n1\n")
+
+    def flow(scope: Any) -> None:
+        files = scope.source(FileSource(tmp_path, watch_s=0.001))
+        files.inspect(lambda record: file.write_text("n\n1\n2\n"))
+
+    with pytest.raises(WorkerError, match="read to its end, which was at byte 4, and has 6 bytes"):
+        ps.run(flow, threads=True)
 
 
 def test_a_run_with_files_goes_on_with_new_files(tmp_path: Path) -> None:
