@@ -223,6 +223,13 @@ class RecordFile:
                 pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
             )
 
+        def typed(data: bytes, schema: pa.Schema | None) -> pa.Table:
+            """The table; a day is a text in JSON, or a number."""
+            if schema is not None and any(map(pa.types.is_date, schema.types)):
+                with contextlib.suppress(pa.ArrowException):
+                    return table(data, _with_text(schema))
+            return table(data, schema)
+
         with self._bytes() as text:
             first = text.peek()
             if not first.strip():
@@ -238,7 +245,7 @@ class RecordFile:
             if schema is None:
                 schema = table(self._utf8(first, 0), None).schema
             text.skip(position)
-            yield from self._blocks(text, lambda data: table(data, schema))
+            yield from self._blocks(text, lambda data: typed(data, schema))
 
     def _blocks(self, text: _TextBlocks, table: Callable[[bytes], pa.Table]) -> Positioned:
         yield _NO_RECORDS, text.position  # behind the names, of which a file may consist
@@ -427,6 +434,19 @@ class _TextBlocks:
                 f"{self._file.path}: the quotation mark at byte {self.position + at} begins a "
                 "value that has no end: another quotation mark was expected before the file ends"
             )
+
+
+def _with_text(schema: pa.Schema) -> pa.Schema:
+    """A schema with texts for days, which Arrow's parser of JSON makes of numbers alone.
+
+    >>> _with_text(pa.schema([("day", pa.date32()), ("n", pa.int64())]))
+    day: string
+    n: int64
+    """
+    for place, field in enumerate(schema):
+        if pa.types.is_date(field.type):
+            schema = schema.set(place, field.with_type(pa.string()))
+    return schema
 
 
 def format_of(path: str, given: str | None = None) -> str:
