@@ -242,15 +242,35 @@ class _JsonLines:
     """Writes an object in each line."""
 
     def __init__(self, raw: Any, schema: pa.Schema) -> None:
+        if len(set(schema.names)) < len(schema.names):
+            raise pa.ArrowInvalid(
+                f"an object has one value by each name, and the columns are {schema.names}: "
+                "rename them before"
+            )
         self._raw = raw
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the records."""
-        lines = [json.dumps(record, default=str) for record in batch.to_pylist()]
+        lines = [json.dumps(record, default=_as_json) for record in batch.to_pylist()]
         self._raw.write("".join(f"{line}\n" for line in lines).encode())
 
     def close(self) -> None:
         """Nothing more comes."""
+
+
+def _as_json(value: Any) -> str:
+    """A value of a type that JSON has not, as a text.
+
+    >>> from decimal import Decimal
+    >>> _as_json(Decimal("1.20"))
+    '1.20'
+    """
+    if isinstance(value, bytes):
+        raise pa.ArrowInvalid(
+            f"JSON has no bytes; found {value!r:.80}: make a text of them before, such as by "
+            "base64, or write another format"
+        )
+    return str(value)
 
 
 _WRITERS: dict[str, Callable[[Any, pa.Schema], Any]] = {

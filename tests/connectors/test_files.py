@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
 import math
@@ -337,6 +338,48 @@ def test_what_a_sink_writes_as_csv_is_read_as_it_was(tmp_path: Path, *, with_sch
     (out / name).write_text("n,m\nnan,\nNaN,1\n")
     [(first, null), (second, one)] = [r.values() for r in read(FileSource(out), name)]
     assert [math.isnan(first), math.isnan(second), null, one] == [True, True, None, 1]
+
+
+def test_nulls_are_none_in_columns_of_bytes_and_of_few_texts(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('n,bytes,few\n1,,\n2,"",""\n3,x,x\n')
+    few = pa.dictionary(pa.int32(), pa.string())
+    schema = pa.schema([("n", pa.int64()), ("bytes", pa.binary()), ("few", few)])
+    assert records_of(tmp_path, schema=schema) == [(1, None, None), (2, b"", ""), (3, b"x", "x")]
+
+
+def test_days_are_read_from_json_as_they_are_written(tmp_path: Path) -> None:
+    day = datetime.date(2020, 2, 29)
+    schema = pa.schema([("n", pa.int64()), ("day", pa.date32())])
+    rows = [(1, day), (2, None)]
+
+    def main(scope: ps.Scope) -> None:
+        scope.source(FileSource(tmp_path / "in", schema=schema)).sink(
+            FileSink(tmp_path / "out", format="json")
+        )
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("n,day\n1,2020-02-29\n2,\n")
+    ps.run(main, threads=True)
+    assert records_of(tmp_path / "out", schema=schema) == rows
+    (tmp_path / "b.jsonl").write_text('{"n": 1, "day": 18321}\n{"n": 2}\n')
+    assert records_of(tmp_path / "b.jsonl", schema=schema) == rows
+    (tmp_path / "c.jsonl").write_text('{"n": 1, "day": "2020-02-30"}\n')
+    with pytest.raises(WorkerError, match=r"c\.jsonl: Failed to parse string: '2020-02-30'"):
+        records_of(tmp_path / "c.jsonl", schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (pa.table({"n": [[b"x"]]}), "JSON has no bytes; found b'x'"),
+        (pa.table([[1], [2]], ["n", "n"]), r"one value by each name, and the columns are \['n', "),
+    ],
+)
+def test_what_json_has_not_is_refused(tmp_path: Path, table: pa.Table, said: str) -> None:
+    writer = FileSink(tmp_path, format="json").open(ps.SinkContext())
+    with pytest.raises(SinkError, match=said):
+        writer.write(table.to_batches()[0])
+    writer.close()
 
 
 @pytest.mark.parametrize("schema", [None, pa.schema([("n", pa.int64()), ("s", pa.string())])])
