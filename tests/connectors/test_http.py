@@ -230,7 +230,10 @@ def test_what_is_sent_to_a_webhook_is_taken_and_too_much_is_refused(
     assert call(port, "PUT", "/orders", b"") == 202
     assert call(port, "POST", "/orders", b"more") == 503
     assert call(port, "POST", "/orders", b"12345678901") == 413
+    assert call(port, "POST", "/orders", bytes(20_000_000)) == 413  # while it is sent
     assert call(port, "GET", "/orders", None) == 501
+    chunked = {"Content-Length": "5", "Transfer-Encoding": "chunked"}
+    assert call(port, "POST", "/orders", b"3\r\nabc\r\n0\r\n\r\n", **chunked) == 411
     assert call(port, "POST", "/orders", b"", **{"Content-Length": "9" * 5000}) == 413
     with socket.create_connection(("127.0.0.1", port)) as sender:
         sender.sendall(b"POST /orders HTTP/1.1\r\nContent-Length: 9\r\n\r\n1")
