@@ -493,7 +493,8 @@ def filesystem_of(place: str, filesystem: Any = None) -> tuple[fs.FileSystem, st
     """
     if filesystem is None:
         if "://" not in place:
-            return fs.LocalFileSystem(), place
+            # By one name, as its files are: those of "a//" would begin with a slash.
+            return fs.LocalFileSystem(), place.rstrip("/") or place
         try:
             return fs.FileSystem.from_uri(place)
         except (pa.ArrowException, OSError) as error:
@@ -501,6 +502,8 @@ def filesystem_of(place: str, filesystem: Any = None) -> tuple[fs.FileSystem, st
     if not isinstance(filesystem, fs.FileSystem):
         if not callable(getattr(filesystem, "open", None)):
             raise UsageError(f"filesystem is one of pyarrow.fs, or of fsspec; found {filesystem!r}")
+        # As it names what is in there: from the root, and without its protocol.
+        place = getattr(filesystem, "_strip_protocol", str)(place)
         handler: Any = fs.FSSpecHandler  # of which the stubs believe that it is abstract
         filesystem = fs.PyFileSystem(handler(filesystem))
     return filesystem, place
