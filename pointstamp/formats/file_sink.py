@@ -107,7 +107,7 @@ class FileSink:
         claim(
             writer,
             context,
-            ("files", self._place),
+            ("files", self._one_path()),
             f"{self._place}: two sinks of this run write to this folder: give each its own",
         )
         return writer
@@ -135,6 +135,11 @@ class FileSink:
             for info in self._listed(self.at(STAGED)):
                 if info.type == fs.FileType.File and not info.base_name.startswith(run):
                     self.filesystem.delete_file(info.path)
+
+    def _one_path(self) -> str:
+        """The folder by a name that is the same however it is given."""
+        is_local = isinstance(self.filesystem, fs.LocalFileSystem)
+        return os.path.realpath(self._path) if is_local else self.at()
 
     def at(self, *parts: str) -> str:
         """A path below the folder."""

@@ -287,6 +287,32 @@ def test_files_of_fsspec_are_read_and_written(tmp_path: Path) -> None:
     assert sorted(found) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("place", ["below", "below/", "memory://below", "/below"])
+def test_a_place_of_fsspec_may_be_given_in_every_form(place: str) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/below/a/1.csv", b"n\n1\n")
+    try:
+        source = FileSource(place, filesystem=memory)
+        assert source.partitions() == ["a/1.csv"]
+        assert read(source, "a/1.csv") == [{"n": 1}]
+    finally:
+        memory.rm("/below", recursive=True)
+
+
+def test_a_folder_of_this_machine_has_its_files_by_one_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_text("n\n1\n")
+    local = fsspec.filesystem("file")
+    for place in ("in", "in/", "./in//", "in///", str(tmp_path / "in")):
+        for filesystem in (None, local):
+            source = FileSource(place, filesystem=filesystem)
+            assert source.partitions() == ["1.csv"]
+            assert read(source, "1.csv") == [{"n": 1}]
+
+
 READ = {
     "parquet": pq.read_table,
     "arrow": lambda path: pa.ipc.open_file(path).read_all(),
@@ -418,11 +444,14 @@ def test_a_folder_that_another_worker_makes_meanwhile_is_empty(tmp_path: Path) -
     sink._check_empty()
 
 
-def test_two_sinks_of_one_folder_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", ["out", "out/", "in/../out", "link"])
+def test_two_sinks_of_one_folder_are_refused(tmp_path: Path, other: str) -> None:
     def flow(scope: Any) -> None:
         numbers = scope.source(small(tmp_path / "in"))
-        for _ in range(2):
-            numbers.sink(FileSink(tmp_path / "out"))
+        numbers.sink(FileSink(tmp_path / "out"))
+        numbers.sink(FileSink(f"{tmp_path}/{other}"))
+
+    (tmp_path / "link").symlink_to(tmp_path / "out")
 
     (tmp_path / "in").mkdir()
     as_csv(tmp_path / "in" / "a.csv")
