@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 BOM = b"\xef\xbb\xbf"
-_QUOTE, _CR = b'"'[0], b"\r"[0]
+_QUOTE, _NEWLINE, _CR = b'"\n\r'
 _BLANK = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*")
 _LINE_END = re.compile(rb"\r\n?|\n")
 
@@ -31,7 +31,7 @@ class CsvLines:
 
     >>> lines = csv_lines(b'a,b\n1,"x\ny"\n2,5" pipe\n3,"z\n', ",")
     >>> lines.first_end(), lines.last_end(), lines.open_at()
-    (4, 23, 25)
+    (4, 22, 24)
     """
 
     data: bytes
@@ -80,8 +80,9 @@ def csv_lines(data: bytes, delimiter: str) -> CsvLines:
     if b'"' not in data:
         return CsvLines(data, np.empty(0, np.int64))
     begin = len(BOM) if data.startswith(BOM) else 0
-    marks = np.flatnonzero(np.frombuffer(data, np.uint8) == _QUOTE)
-    if _are_at_borders(data, marks, delimiter, begin):
+    signs = np.frombuffer(data, np.uint8)
+    marks = np.flatnonzero(signs == _QUOTE)
+    if _are_at_borders(signs, marks, delimiter, begin):
         return CsvLines(data, marks)
     text = data[begin:]
     places: list[int] = []
@@ -92,24 +93,27 @@ def csv_lines(data: bytes, delimiter: str) -> CsvLines:
     return CsvLines(data, np.array(places, np.int64) + begin)
 
 
-def _are_at_borders(data: bytes, marks: np.ndarray, delimiter: str, begin: int) -> bool:
+def _are_at_borders(signs: np.ndarray, marks: np.ndarray, delimiter: str, begin: int) -> bool:
     """Whether each quotation mark is at an end of a value, or is one of two that stand for one.
 
     Then every second one begins a value, or goes on with it: without a look at what is between.
     """
-    is_border = np.zeros(256, bool)
-    is_border[[*f"{delimiter}\r\n".encode()]] = True
-    around = np.frombuffer(b"\n" + data + b"\n", np.uint8)
-    opening, closing = marks[::2], marks[1::2]
-    is_twin = np.zeros(len(marks) + 1, bool)
-    is_twin[1:-1] = np.diff(marks) == 1
-    opens = is_border[around[opening]] | is_twin[:-1][::2] | (opening == begin)
-    closes = is_border[around[closing + 2]] | is_twin[1:][1::2]
+    is_border = np.ones(len(signs) + 2, bool)  # one more on either side
+    within = is_border[1:-1]
+    np.equal(signs, ord(delimiter), out=within)
+    within |= signs == _NEWLINE
+    within |= signs == _CR
+    is_border[begin] = True
+    opens, closes = is_border.take(marks[::2]), is_border.take(marks[1::2] + 2)
+    if not (opens.all() and closes.all()):
+        is_twin = np.diff(marks) == 1
+        opens[1:] |= is_twin[1::2]
+        closes[: len(is_twin[1::2])] |= is_twin[1::2]
     return bool(opens.all() and closes.all())
 
 
 @cache
 def _quoted_values(delimiter: str) -> re.Pattern[bytes]:
     return re.compile(
-        rb'(?<![^%s\r\n])"(?:[^"]++|"")*+("?)' % re.escape(delimiter.encode()), re.DOTALL
+        rb'"(?<![^%s\r\n]")(?:[^"]++|"")*+("?)' % re.escape(delimiter.encode()), re.DOTALL
     )
