@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pointstamp.observability.event_types import SUFFIX
 from pointstamp.observability.reading import LoggedRun, is_written, n_bytes_of, read
 from pointstamp.observability.report import duration
 from pointstamp.observability.summary import RunSummary, summarize
@@ -40,8 +41,12 @@ def at_its_end(path: str, show: Callable[[str], None]) -> LoggedRun:
 
 
 def _is_there(path: str) -> bool:
-    """Whether there is a log; or something else, which reading refuses."""
-    return any(Path(path).glob("worker-*")) or Path(path).is_file()
+    """Whether there are events; or something else than a log, which reading refuses.
+
+    A worker makes its folder some time before its first events: without files nothing says yet
+    that it still runs.
+    """
+    return any(Path(path).glob(f"worker-*/*{SUFFIX}")) or Path(path).is_file()
 
 
 def progress_line(now: RunSummary, before: RunSummary | None) -> str:

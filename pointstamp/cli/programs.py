@@ -205,8 +205,12 @@ def _run_flow(
     """As `ps.run` of a function that builds with words besides."""
     from pointstamp.runtime.run_flow import run as run_flow
 
+    def build(scope: Any) -> object:
+        return main(scope, *words)
+
+    build.__qualname__ = getattr(main, "__qualname__", repr(main))  # by which logs call it
     run_flow(
-        lambda scope: main(scope, *words),
+        build,
         workers,
         checkpoint=checkpoint,
         epoch_s=1.0 if epoch_s is None else epoch_s,

@@ -39,6 +39,8 @@ class Source(Protocol):
     - `at_once`, a number: how many partitions a worker reads at the same time (all).
     - `ends_for_good`, whether a program that begins again need not look for more behind the end of
       a partition (it does).
+    - `check_end(partition, position)`, of a source that has this: raises if there is more behind
+      the end of a partition, which would not be read.
     - `sizes()`: how much there is in each partition, by its name, for what shows how far a run is:
       integers of any unit that is the same for all.
     - `schema_advice`, a text: what to do about batches whose types differ, for the error.

@@ -53,7 +53,7 @@ def csv_table(
     empty = {
         field.name: field.type
         for field, column in zip(found.schema, columns, strict=True)
-        if _is_text(field.type) and pc.any(pc.equal(column, pa.scalar(""))).as_py()
+        if _is_text(field.type) and pc.min(_lengths(column)).as_py() == 0
     }
     if empty and len(set(found.schema.names)) == found.num_columns:
         again = table(column_types=empty, include_columns=list(empty), **_TEXT_NULLS)
@@ -64,4 +64,14 @@ def csv_table(
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    """Whether values may be an empty text: of bytes, and those that are kept as numbers, too."""
+    of = pa.types
+    if of.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    is_any = (of.is_string, of.is_large_string, of.is_binary, of.is_large_binary)
+    return any(is_one(kind) for is_one in is_any)
+
+
+def _lengths(column: Any) -> Any:
+    is_dictionary = pa.types.is_dictionary(column.type)
+    return pc.binary_length(column.cast(column.type.value_type) if is_dictionary else column)

@@ -95,6 +95,13 @@ class Database:
             "four slashes"
         )
 
+    @property
+    def one_place(self) -> Any:
+        """The place by a name that is the same however the file of a database is given."""
+        path = self._path()
+        is_file = path is not None and not path.startswith(("file:", ":memory:"))
+        return Path(path).resolve() if path is not None and is_file else self.place
+
     def _path(self) -> str | None:
         """Of a database of SQLite."""
         scheme, _, rest = ("" if callable(self.place) else self.place).partition("://")

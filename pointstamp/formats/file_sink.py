@@ -107,7 +107,7 @@ class FileSink:
         claim(
             writer,
             context,
-            ("files", self._place),
+            ("files", self._one_path()),
             f"{self._place}: two sinks of this run write to this folder: give each its own",
         )
         return writer
@@ -135,6 +135,11 @@ class FileSink:
             for info in self._listed(self.at(STAGED)):
                 if info.type == fs.FileType.File and not info.base_name.startswith(run):
                     self.filesystem.delete_file(info.path)
+
+    def _one_path(self) -> str:
+        """The folder by a name that is the same however it is given."""
+        is_local = isinstance(self.filesystem, fs.LocalFileSystem)
+        return os.path.realpath(self._path) if is_local else self.at()
 
     def at(self, *parts: str) -> str:
         """A path below the folder."""
@@ -242,15 +247,35 @@ class _JsonLines:
     """Writes an object in each line."""
 
     def __init__(self, raw: Any, schema: pa.Schema) -> None:
+        if len(set(schema.names)) < len(schema.names):
+            raise pa.ArrowInvalid(
+                f"an object has one value by each name, and the columns are {schema.names}: "
+                "rename them before"
+            )
         self._raw = raw
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the records."""
-        lines = [json.dumps(record, default=str) for record in batch.to_pylist()]
+        lines = [json.dumps(record, default=_as_json) for record in batch.to_pylist()]
         self._raw.write("".join(f"{line}\n" for line in lines).encode())
 
     def close(self) -> None:
         """Nothing more comes."""
+
+
+def _as_json(value: Any) -> str:
+    """A value of a type that JSON has not, as a text.
+
+    >>> from decimal import Decimal
+    >>> _as_json(Decimal("1.20"))
+    '1.20'
+    """
+    if isinstance(value, bytes):
+        raise pa.ArrowInvalid(
+            f"JSON has no bytes; found {value!r:.80}: make a text of them before, such as by "
+            "base64, or write another format"
+        )
+    return str(value)
 
 
 _WRITERS: dict[str, Callable[[Any, pa.Schema], Any]] = {

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from pointstamp.errors import FileFormatError, SourceError
+from pointstamp.errors import FileFormatError, PositionError, SourceError
 from pointstamp.formats.connector_arguments import (
     check_count,
     check_encoding,
@@ -62,7 +62,8 @@ class FileSource:
     SourceError
         While it runs, if there is no such place, or if a file cannot be read.
     PositionError
-        If a file is shorter than it was when a part of it was read.
+        If a file is shorter than it was when a part of it was read; if a file of text, which is
+        not compressed, has another size than when it was read to its end.
 
     Notes
     -----
@@ -122,10 +123,13 @@ class FileSource:
         self.ends_for_good = True
         self._ends: dict[str, tuple[int, int | None]] = {}
         """By file: its bytes, and the position at its end."""
+        self._listed: dict[str, int] = {}
+        """By file: its bytes when the files were listed last."""
 
     def partitions(self) -> Sequence[str]:
         """The files by their paths below the folder; of a single file, its name."""
-        return sorted(self.sizes())
+        self._listed = self.sizes()
+        return sorted(self._listed)
 
     def sizes(self) -> dict[str, int]:
         """How many bytes each of them has."""
@@ -154,6 +158,21 @@ class FileSource:
             found = self._ends[partition] = self._file(partition).size_and_end()
         n_bytes, end = found
         return n_bytes * position // end if end else 0
+
+    def check_end(self, partition: str, position: int | None) -> None:
+        """Raise if a file of text has another size than when it was read to its end.
+
+        Of other files, and of text that is compressed, it takes reading to know.
+        """
+        n_bytes = self._listed.get(partition)
+        end = self._file(partition).end_of(n_bytes) if n_bytes is not None else None
+        if position is not None and end is not None and position != end:
+            raise PositionError(
+                f"{self._place}: {partition} was read to its end, which was at byte {position}, "
+                f"and has {end} bytes now: files must not change once they are there. Give more "
+                "records in a new file; one that is written while the folder is watched has a "
+                "name that begins with '.' until it is complete"
+            )
 
     def open(self, partition: str, position: int | None) -> Positioned:
         """The batches of a file after a position; see `Source`."""

@@ -32,6 +32,9 @@ RETRY_S = 3.0
 N_WAITING = 10_000
 """How many events may wait to be taken, before no more are read."""
 
+_BUSY = (http.HTTPStatus.REQUEST_TIMEOUT, http.HTTPStatus.TOO_MANY_REQUESTS)
+"""What a server that is busy answers with, beside its errors (5xx)."""
+
 _BLOCK_BYTES = 1 << 16
 _TICK_S = 0.1
 
@@ -67,14 +70,15 @@ class ServerSentEventSource:
     ------
     SourceError
         While it runs, if the first connection cannot be made, or if the server answers with
-        something else than events: an error of the client's (4xx), another type.
+        something else than events: an error of the client's (4xx), another type, compressed ones.
 
     Notes
     -----
     Guarantees: those of the server. If it gives each event an id, and sends what comes after the
     one that it is asked for (`Last-Event-ID`), each event comes once. Of a server that gives no ids
     what it sends between two connections is lost. A connection that ends, or a server that
-    is busy (5xx), is tried again for ever, after as long as the server has said (`retry`).
+    is busy (5xx, 408, 429), is tried again for ever, after as long as the server has said
+    (`retry`; `Retry-After`, in seconds).
     With status 204 a server ends the stream for good.
 
     Examples
@@ -150,6 +154,16 @@ def _address_of(url: str) -> str:
     return url
 
 
+def _seconds_of(retry_after: str | None) -> float:
+    """How long a server says to wait; 0 if it does not, or names a date.
+
+    >>> _seconds_of("120"), _seconds_of("Fri, 31 Dec 1999 23:59:59 GMT"), _seconds_of(None)
+    (120.0, 0.0, 0.0)
+    """
+    is_number = retry_after is not None and retry_after.isascii() and retry_after.isdigit()
+    return min(float(retry_after or 0), threading.TIMEOUT_MAX) if is_number else 0.0
+
+
 class EventParser:
     r"""Makes events of the bytes of a stream, however it is cut.
 
@@ -165,14 +179,20 @@ class EventParser:
         """How long the server has clients wait, if it says so."""
         decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
-        self._rest = ""
+        self._rest: list[str] = []
+        """Pieces of a line that does not end yet: put together once, however long it is."""
         self._data: list[str] = []
         self._type = ""
         self._id = last_id
 
     def events(self, data: bytes) -> Iterator[ServerSentEvent]:
         """Those that are complete with more bytes."""
-        *lines, self._rest = (self._rest + self._decoder.decode(data)).split("\n")
+        text = self._decoder.decode(data)
+        if "\n" not in text:
+            self._rest.append(text)
+            return
+        *lines, rest = "".join([*self._rest, text]).split("\n")
+        self._rest = [rest]
         for line in lines:
             if line:
                 self._take_field(*line.partition(":"))
@@ -191,7 +211,7 @@ class EventParser:
         elif name == "id" and "\0" not in value:
             self._id = value
         elif name == "retry" and value.isascii() and value.isdigit():
-            self.retry_s = int(value) / 1000
+            self.retry_s = min(float(value) / 1000, threading.TIMEOUT_MAX)
 
 
 class _EventFeed:
@@ -202,6 +222,8 @@ class _EventFeed:
         self._headers = headers
         self._last_id = last_id
         self._retry_s = RETRY_S
+        self._busy_s = 0.0
+        """How long a server that is busy has this one wait, beyond that."""
         self._has_connected = False
         self._events: queue.Queue[ServerSentEvent] = queue.Queue(N_WAITING)
         self._error: Exception | None = None
@@ -243,7 +265,7 @@ class _EventFeed:
                         raise SourceError(
                             f"{self._url}: cannot be connected to: {error!r}"
                         ) from error
-                self._stop.wait(self._retry_s)
+                self._stop.wait(max(self._retry_s, self._busy_s))
         except Exception as error:  # noqa: BLE001  (it is raised where events are taken)
             self._error = error
 
@@ -267,7 +289,10 @@ class _EventFeed:
             with connection.getresponse() as response:
                 if response.status == http.HTTPStatus.NO_CONTENT:
                     return True
-                if response.status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
+                is_error = response.status >= http.HTTPStatus.INTERNAL_SERVER_ERROR
+                is_busy = is_error or response.status in _BUSY
+                self._busy_s = _seconds_of(response.headers.get("Retry-After")) if is_busy else 0.0
+                if is_busy:
                     return False
                 self._check(response)
                 self._has_connected = True
@@ -284,6 +309,12 @@ class _EventFeed:
             raise SourceError(f"{self._url}: the server answers with {said}")
         if content != "text/event-stream":
             raise SourceError(f"{self._url}: has {content}, and no events (text/event-stream)")
+        encoding = response.headers.get("Content-Encoding", "identity")
+        if encoding.strip().lower() != "identity":
+            raise SourceError(
+                f"{self._url}: the server compresses events ({encoding}), which was not asked for: "
+                "have it send them as they are"
+            )
 
     def _read_events(self, response: Any) -> None:
         parser = EventParser(self._last_id)

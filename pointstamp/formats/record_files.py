@@ -8,6 +8,7 @@ blocks that end with a line; columns and types are those of the first block, or 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -26,6 +27,7 @@ from pointstamp.errors import (
     SchemaError,
     UsageError,
 )
+from pointstamp.formats.csv_lines import BOM, CsvLines, csv_lines
 from pointstamp.formats.csv_nulls import csv_table
 
 FORMATS = {
@@ -42,6 +44,8 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 NAMES = ("parquet", "arrow", "csv", "tsv", "json")
 UTF8 = "utf-8"
 _MAGIC = b"ARROW1"
+_NO_RECORDS = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
+_NULL_LINE = re.compile(rb"\n(null)\s*?(?:\n|\Z)")
 
 Positioned = Iterator[tuple[pa.RecordBatch, int]]
 """Batches, each with the position after it."""
@@ -96,7 +100,7 @@ class RecordFile:
         )
         try:
             for batch, after in read(position or 0):
-                yield self._chosen(batch), after
+                yield self._chosen(batch) if batch.num_rows else batch, after
         except FileNotFoundError as error:
             raise FileFormatError(f"{self.path}: there is no such file") from error
         except (pa.ArrowException, OSError) as error:
@@ -120,11 +124,16 @@ class RecordFile:
                 elif self.format == "arrow":
                     is_file = raw.read(len(_MAGIC)) == _MAGIC
                     end = pa.ipc.open_file(raw).num_record_batches if is_file else None
-                elif self.path.endswith(tuple(COMPRESSIONS)):
-                    end = None
+                else:
+                    end = self.end_of(n_bytes)
         except (pa.ArrowException, OSError) as error:
             raise FileFormatError(f"{self.path}: {str(error).splitlines()[0]}") from error
         return n_bytes, end
+
+    def end_of(self, n_bytes: int) -> int | None:
+        """The position at the end of a file of so many bytes; None if that takes reading."""
+        is_text = self.format not in ("parquet", "arrow")
+        return n_bytes if is_text and not self.path.endswith(tuple(COMPRESSIONS)) else None
 
     def _parquet(self, position: int) -> Positioned:
         with (
@@ -162,7 +171,7 @@ class RecordFile:
             self._check_there(position, after, "batches")
 
     def _csv(self, position: int) -> Positioned:
-        delimiter = "\t" if self.format == "tsv" else ","
+        delimiter = self.delimiter
 
         def table(data: bytes, names: list[str] | None, schema: pa.Schema | None) -> pa.Table:
             size = len(data) + 1
@@ -171,19 +180,37 @@ class RecordFile:
             return csv_table(lambda: BytesIO(data), delimiter, how, types)
 
         with self._bytes() as text:
-            header = _line_end(first := text.peek(), 0)
-            if not first:
-                self._check_there(position, 0, "bytes")
+            first = text.peek()
+            if not first.removeprefix(BOM).strip(b"\r\n"):
+                yield self._blank(text, position)
                 return
+            header = csv_lines(first, delimiter).first_end()
             top, rest = self._utf8(first[:header], 0), self._utf8(first[header:], header)
+            line = top.removeprefix(BOM).strip(b"\r\n")
             try:  # a line without an end, of which a file may consist, would be empty to Arrow
-                names = table(top.removesuffix(b"\n") + b"\n", None, None).column_names
+                names = table(line + b"\n", None, None).column_names
             except UnicodeDecodeError:
                 raise self._other_encoding("the line of names", top, 0) from None
             found = table(rest, names, None).schema if rest else None
             schema = self._typed(names, found)
             text.skip(max(position, header))
             yield from self._blocks(text, lambda data: table(data, names, schema))
+
+    def _blank(self, text: _TextBlocks, position: int) -> tuple[pa.RecordBatch, int]:
+        """No records, of a file whose first block is of empty lines; raises if it has more."""
+        n_bytes = len(text.next())
+        if text.next():
+            raise FileFormatError(
+                f"{self.path}: begins with {n_bytes} bytes of empty lines; a line with "
+                f"{'an object' if self.format == 'json' else 'names of columns'} was expected"
+            )
+        self._check_there(position, n_bytes, "bytes")
+        return _NO_RECORDS, n_bytes
+
+    @property
+    def delimiter(self) -> str:
+        """Of the values of a line of CSV."""
+        return "\t" if self.format == "tsv" else ","
 
     def _json(self, position: int) -> Positioned:
         def table(data: bytes, schema: pa.Schema | None) -> pa.Table:
@@ -196,27 +223,39 @@ class RecordFile:
                 pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
             )
 
+        def typed(data: bytes, schema: pa.Schema | None) -> pa.Table:
+            """The table; a day is a text in JSON, or a number."""
+            if schema is not None and any(map(pa.types.is_date, schema.types)):
+                with contextlib.suppress(pa.ArrowException):
+                    return table(data, _with_text(schema))
+            return table(data, schema)
+
         with self._bytes() as text:
             first = text.peek()
             if not first.strip():
-                self._check_there(position, len(first), "bytes")
+                yield self._blank(text, position)
                 return
-            if first.lstrip()[:1] == b"[":
+            if first.removeprefix(BOM).lstrip()[:1] == b"[":
                 raise FileFormatError(
                     f"{self.path}: is an array of JSON; it is to have an object in each line, as "
                     "`jq -c '.[]'` makes them of it"
                 )
+            self._check_objects(first, 0)
             schema = self.schema
             if schema is None:
                 schema = table(self._utf8(first, 0), None).schema
             text.skip(position)
-            yield from self._blocks(text, lambda data: table(data, schema))
+            yield from self._blocks(text, lambda data: typed(data, schema))
 
     def _blocks(self, text: _TextBlocks, table: Callable[[bytes], pa.Table]) -> Positioned:
+        yield _NO_RECORDS, text.position  # behind the names, of which a file may consist
         while block := text.next():
             begin = text.position - len(block)
             if not block.strip():
+                yield _NO_RECORDS, text.position
                 continue
+            if self.format == "json":
+                self._check_objects(block, begin)
             try:
                 found = table(self._utf8(block, begin))
             except pa.ArrowException as error:
@@ -232,6 +271,21 @@ class RecordFile:
                     raise self._other_encoding(f"column {field.name!r}", block, begin)
             for batch in found.combine_chunks().to_batches():
                 yield batch, text.position  # one chunk is one batch
+
+    def _check_objects(self, block: bytes, begin: int) -> None:
+        """Raise if a line is null, or the first one is no object, of which Arrow would crash."""
+        text = block.removeprefix(BOM)
+        at = len(block) - len(text.lstrip())
+        if block.startswith(b"{", at):
+            null = _NULL_LINE.search(block)
+            if null is None:
+                return
+            at = null.start(1)
+        found = block[at : at + 80].splitlines()[0]
+        raise FileFormatError(
+            f"{self.path}: an object was expected in each line; found {found.decode('latin-1')!r} "
+            f"at byte {begin + at}"
+        )
 
     def _utf8(self, text: bytes, begin: int) -> bytes:
         """What is at the byte `begin` of the file, of which Arrow reads UTF-8 alone."""
@@ -271,6 +325,9 @@ class RecordFile:
         missing = [name for name in self.schema.names if name not in names]
         if missing:
             raise ColumnError(f"{self.path}: has no columns {missing}; it has {names}")
+        several = [name for name in self.schema.names if names.count(name) > 1]
+        if several:
+            raise ColumnError(f"{self.path}: has several columns {several}; it has {names}")
 
     def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.schema is None or batch.schema == self.schema:
@@ -346,42 +403,50 @@ class _TextBlocks:
 
     def _cut(self) -> bytes:
         """The whole lines of the next block, or a longer line; at the end, what is left."""
-        n_bytes, data, end = self._file.block_bytes, self._rest, 0
+        n_bytes, data = self._file.block_bytes, self._rest
         while True:
             if len(data) < n_bytes and not self._has_ended:
                 more = self._stream.read(n_bytes - len(data))
                 self._has_ended = not more
                 data += more
                 continue
-            end = len(data) if self._has_ended and len(data) <= n_bytes else 0
-            end = end or _last_line_end(data[:n_bytes], is_quoted=self._file.format != "json")
-            if end or (self._has_ended and len(data) <= n_bytes):
+            is_rest = self._has_ended and len(data) <= n_bytes
+            end = self._end_of(data[:n_bytes], is_rest=is_rest)
+            if end or is_rest:
                 break
             n_bytes *= 2
-        end = end or len(data)
         self._rest = data[end:]
         return data[:end]
 
+    def _end_of(self, data: bytes, *, is_rest: bool) -> int:
+        """Behind the last line of `data` that is whole; 0 if none is."""
+        lines = None if self._file.format == "json" else csv_lines(data, self._file.delimiter)
+        if is_rest:
+            self._check_closed(lines)
+            return len(data)
+        return data.rfind(b"\n") + 1 if lines is None else lines.last_end()
 
-def _last_line_end(data: bytes, *, is_quoted: bool) -> int:
-    r"""Behind the last line of `data` that is whole; 0 if none is. Quoted values may have lines.
+    def _check_closed(self, lines: CsvLines | None) -> None:
+        """Raise if the file ends within a quoted value, of which Arrow would make the rest."""
+        at = None if lines is None else lines.open_at()
+        if at is not None:
+            raise FileFormatError(
+                f"{self._file.path}: the quotation mark at byte {self.position + at} begins a "
+                "value that has no end: another quotation mark was expected before the file ends"
+            )
 
-    >>> _last_line_end(b'a,b\n1,"x\n', is_quoted=True)
-    4
+
+def _with_text(schema: pa.Schema) -> pa.Schema:
+    """A schema with texts for days, which Arrow's parser of JSON makes of numbers alone.
+
+    >>> _with_text(pa.schema([("day", pa.date32()), ("n", pa.int64())]))
+    day: string
+    n: int64
     """
-    end = data.rfind(b"\n") + 1
-    while is_quoted and end and data.count(b'"', 0, end) % 2:
-        end = data.rfind(b"\n", 0, end - 1) + 1
-    return end
-
-
-def _line_end(data: bytes, begin: int) -> int:
-    """Behind the first line of `data` that is whole, or its end."""
-    end = begin
-    while end := data.find(b"\n", end) + 1:
-        if data.count(b'"', begin, end) % 2 == 0:
-            return end
-    return len(data)
+    for place, field in enumerate(schema):
+        if pa.types.is_date(field.type):
+            schema = schema.set(place, field.with_type(pa.string()))
+    return schema
 
 
 def format_of(path: str, given: str | None = None) -> str:
@@ -428,7 +493,8 @@ def filesystem_of(place: str, filesystem: Any = None) -> tuple[fs.FileSystem, st
     """
     if filesystem is None:
         if "://" not in place:
-            return fs.LocalFileSystem(), place
+            # By one name, as its files are: those of "a//" would begin with a slash.
+            return fs.LocalFileSystem(), place.rstrip("/") or place
         try:
             return fs.FileSystem.from_uri(place)
         except (pa.ArrowException, OSError) as error:
@@ -436,6 +502,8 @@ def filesystem_of(place: str, filesystem: Any = None) -> tuple[fs.FileSystem, st
     if not isinstance(filesystem, fs.FileSystem):
         if not callable(getattr(filesystem, "open", None)):
             raise UsageError(f"filesystem is one of pyarrow.fs, or of fsspec; found {filesystem!r}")
+        # As it names what is in there: from the root, and without its protocol.
+        place = getattr(filesystem, "_strip_protocol", str)(place)
         handler: Any = fs.FSSpecHandler  # of which the stubs believe that it is abstract
         filesystem = fs.PyFileSystem(handler(filesystem))
     return filesystem, place

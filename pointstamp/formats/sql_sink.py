@@ -128,7 +128,7 @@ class SqlSink:
         claim(
             writer,
             context,
-            ("rows", self._database.place, self._commits, self._name),
+            ("rows", self._database.one_place, self._commits, self._name),
             f"{self}: two sinks of this run have the name {self._name!r}, by which the database "
             "knows what is committed: give each its own (name=)",
         )

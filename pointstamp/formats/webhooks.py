@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +24,7 @@ from pointstamp.formats.connector_arguments import check_count, check_text
 REQUEST_S = 10.0
 """How long a sender may take for a request."""
 
+_BLOCK_BYTES = 1 << 16
 
 N_DIGITS = 18
 """Of a length that some machine may have."""
@@ -160,13 +163,18 @@ class _WebhookHandler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Take a call."""
-        length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit():
+        lengths = set(self.headers.get_all("Content-Length", []))
+        length = lengths.pop() if len(lengths) == 1 else ""
+        # What comes in chunks is not as long as a length beside them says.
+        is_chunked = "Transfer-Encoding" in self.headers
+        if is_chunked or not length.isascii() or not length.isdigit():
             self._answer(HTTPStatus.LENGTH_REQUIRED)
+            self._discard()
             return
         # Python makes no integers of thousands of digits.
         if len(length) > N_DIGITS or int(length) > self.server.max_body_bytes:
             self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            self._discard()
             return
         body = self.rfile.read(int(length))
         if len(body) < int(length):
@@ -187,6 +195,17 @@ class _WebhookHandler(BaseHTTPRequestHandler):
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
             self.send_header("Retry-After", "1")
         self.end_headers()
+
+    def _discard(self) -> None:
+        """Take the rest of a request that is refused, for as long as a request may take.
+
+        Of a connection that is closed before it is taken a sender may not get the answer.
+        """
+        deadline = time.monotonic() + REQUEST_S
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            while time.monotonic() < deadline and self.connection.recv(_BLOCK_BYTES):
+                pass
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: standard error is the program's."""

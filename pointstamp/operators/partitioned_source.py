@@ -207,6 +207,7 @@ class _PartitionReading:
         self._poll_s: float = getattr(source, "poll_s", POLL_S)
         self._at_once: int | None = getattr(source, "at_once", None)
         self._ends_for_good = bool(getattr(source, "ends_for_good", False))
+        self._check_end: Callable[[str, Any], None] | None = getattr(source, "check_end", None)
         self._waiting: deque[_Partition] = deque()
         """Partitions that are read when there is room for them."""
         self._open: deque[_Partition] = deque()
@@ -262,6 +263,8 @@ class _PartitionReading:
             position, is_end = self._positions.get(name, (None, False))
             # What a program has come to the end of may go on before the next one begins.
             is_over = is_end and self._ends_for_good
+            if is_over and self._check_end is not None:
+                self._check_end(name, position)
             if name not in self._known and not is_over:
                 self._waiting.append(_Partition(self._source, self._name, name, position))
             self._known.add(name)
@@ -304,21 +307,22 @@ class _PartitionReading:
             partition, (data, position) = found
             with outputs[0].session(capability) as session:
                 for batch in partition.batches(data):
-                    self._give(session, batch)
+                    self._give(session, batch, partition.name)
             self._has_sent = True
             self._positions[partition.name] = (position, False)
             return True
         self._rest()
         return False
 
-    def _give(self, session: Session, batch: Any) -> None:
+    def _give(self, session: Session, batch: Any, partition: str) -> None:
         try:
             session.give_batch(batch)
         except SchemaError as error:
             advice = getattr(self._source, "schema_advice", None)
-            if advice is None:
-                raise
-            raise SchemaError(f"{error}\n{advice}") from error
+            raise SchemaError(
+                f"source {self._name!r}, partition {partition!r}: {error}"
+                + ("" if advice is None else f"\n{advice}")
+            ) from error
 
     def _ends_epoch(self, inputs: list[Input]) -> bool:
         """Go on to the next epoch, or to the end, if this one is over; whether it is."""

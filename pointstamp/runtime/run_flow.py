@@ -148,7 +148,23 @@ def run(
     takes_names(build, [])
     with _durable(checkpoint, allow_missing, allow_new) as (durable, claim):
         flow = Flow(build, durable, float(epoch_s), uuid4().hex[:16], claim)
-        execute(work, flow, workers=workers, threads=threads, **options)
+
+        def program(worker: Worker) -> None:
+            work(worker, flow)
+
+        program.__qualname__ = _name_of(build)
+        execute(program, workers=workers, threads=threads, **options)
+
+
+def _name_of(build: Callable[..., object]) -> str:
+    """What logs, traces and errors call a program: as the caller knows it.
+
+    >>> _name_of(partial(run, workers=2))
+    'run'
+    """
+    while isinstance(build, partial):
+        build = build.func
+    return getattr(build, "__qualname__", repr(build))
 
 
 def _check_options(options: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -217,3 +218,19 @@ def test_a_log_is_followed_until_its_end(
     assert ran.err == f"{later}: no worker has written there yet\n"
     assert "4 epochs, from input to probe" in ran.out
     assert run("log", later / "worker-0" / "texts.arrows", "--follow").status == 2
+
+
+def test_a_run_that_has_just_begun_is_followed(
+    run: Run, logged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = logged.with_name("begun.log")
+    for worker in ("worker-0", "worker-1"):
+        (begun / worker).mkdir(parents=True)  # before there are events
+
+    def wait(seconds: float) -> None:
+        shutil.copytree(logged, begun, dirs_exist_ok=True)
+
+    monkeypatch.setattr(following.time, "sleep", wait)
+    ran = run("log", begun, "--follow")
+    assert ran.err == f"{begun}: no worker has written there yet\n"
+    assert "4 epochs, from input to probe" in ran.out

@@ -149,3 +149,21 @@ def test_what_shows_a_run_is_for_workers_that_the_command_starts(
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert option in ran.stderr
+
+
+def test_a_flow_is_logged_by_the_name_of_its_function(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import pointstamp as ps\n"
+        "def turnover(scope, folder):\n"
+        "    scope.source(ps.FileSource(folder)).probe()\n"
+    )
+    (tmp_path / "in").mkdir()
+    words = ["run", f"{program}:turnover", "--epoch-s", "0", "--log-level", "info", "--"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pointstamp.cli", *words, str(tmp_path / "in")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "turnover starts on 1 worker: here" in ran.stderr.splitlines()[0]

@@ -15,7 +15,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.errors import PositionError, SourceError, UsageError, WorkerError
-from pointstamp.formats.http_events import EventParser, ServerSentEventSource
+from pointstamp.formats.http_events import EventParser, ServerSentEventSource, _EventFeed
 from pointstamp.formats.webhooks import WebhookSource
 from pointstamp.testing import check_source
 from tests.free_ports import free_port
@@ -37,8 +37,15 @@ class Events(BaseHTTPRequestHandler):
             self.send_response(200)
             self.send_header("Content-Type", "text/plain")
             self.end_headers()
-        elif self.path == "/busy" and len(self.seen) < 3:
-            self.send_error(503)
+        elif self.path == "/busy" and len(self.seen) < 5:
+            self.send_response([503, 500, 429, 408][len(self.seen) - 1])
+            self.send_header("Retry-After", "0")
+            self.end_headers()
+        elif self.path == "/compressed":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
         elif self.path == "/gone":
             self.send_error(410)
         elif first >= N_EVENTS and self.path != "/open":
@@ -110,12 +117,44 @@ def test_a_stream_that_stays_open_is_closed_by_the_reader(events: str) -> None:
 def test_a_server_that_is_busy_is_asked_again(events: str, monkeypatch: Any) -> None:
     monkeypatch.setattr("pointstamp.formats.http_events.RETRY_S", 0.001)
     assert len(read(ServerSentEventSource(f"{events}/busy"))) == N_EVENTS
-    assert len(Events.seen) > 3
+    assert len(Events.seen) > 5
+
+
+def test_a_server_that_is_busy_says_how_long() -> None:
+    Events.seen = []
+
+    class Busy(Events):
+        def do_GET(self) -> None:
+            self.send_response(429)
+            self.send_header("Retry-After", "3600")
+            self.end_headers()
+            self.seen.append({})
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Busy) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        feed = _EventFeed(f"http://127.0.0.1:{server.server_port}", {}, "")
+        waits: list[float] = []
+        wait = feed._stop.wait
+
+        def noted(seconds: float) -> bool:
+            waits.append(seconds)
+            feed._stop.set()
+            return wait(0)
+
+        feed._stop.wait = noted  # type: ignore[method-assign, assignment]
+        feed._thread.join()
+        feed.close()
+        server.shutdown()
+        thread.join()
+    assert waits == [3600]
 
 
 def test_what_gives_no_events_is_said(events: str) -> None:
     with pytest.raises(SourceError, match="/gone: the server answers with 410 Gone"):
         read(ServerSentEventSource(f"{events}/gone"))
+    with pytest.raises(SourceError, match=r"/compressed: the server compresses events \(gzip\)"):
+        read(ServerSentEventSource(f"{events}/compressed"))
     with pytest.raises(SourceError, match=r"/text: has text/plain, and no events"):
         read(ServerSentEventSource(f"{events}/text"))
     with pytest.raises(SourceError, match=r"http://127\.0\.0\.1:1: cannot be connected to"):
@@ -156,6 +195,22 @@ def test_a_stream_is_parsed_however_it_is_cut(n_bytes: int) -> None:
     assert parser.retry_s == 0.01
 
 
+def test_a_server_may_say_any_time_to_wait() -> None:
+    parser = EventParser()
+    assert list(parser.events(b"retry: " + b"9" * 5000 + b"\n")) == []
+    assert parser.retry_s == threading.TIMEOUT_MAX
+
+
+def test_pieces_of_a_long_line_are_put_together_once() -> None:
+    parser = EventParser()
+    for _ in range(1000):
+        assert list(parser.events(b"data: ")) == []
+    assert len(parser._rest) == 1000
+    [event] = parser.events(b"x\n\n")
+    assert event.data.endswith("data: x")
+    assert parser._rest == [""]
+
+
 def call(port: int, method: str, path: str, body: bytes | None, **headers: str) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     with contextlib.closing(connection):
@@ -175,7 +230,10 @@ def test_what_is_sent_to_a_webhook_is_taken_and_too_much_is_refused(
     assert call(port, "PUT", "/orders", b"") == 202
     assert call(port, "POST", "/orders", b"more") == 503
     assert call(port, "POST", "/orders", b"12345678901") == 413
+    assert call(port, "POST", "/orders", bytes(20_000_000)) == 413  # while it is sent
     assert call(port, "GET", "/orders", None) == 501
+    chunked = {"Content-Length": "5", "Transfer-Encoding": "chunked"}
+    assert call(port, "POST", "/orders", b"3\r\nabc\r\n0\r\n\r\n", **chunked) == 411
     assert call(port, "POST", "/orders", b"", **{"Content-Length": "9" * 5000}) == 413
     with socket.create_connection(("127.0.0.1", port)) as sender:
         sender.sendall(b"POST /orders HTTP/1.1\r\nContent-Length: 9\r\n\r\n1")

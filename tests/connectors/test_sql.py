@@ -416,6 +416,19 @@ def test_two_sinks_of_one_name_are_refused(place: str) -> None:
     assert len(query(place, "SELECT * FROM totals")) == 2
 
 
+def test_two_sinks_of_one_file_that_is_named_in_two_ways_are_refused(tmp_path: Path) -> None:
+    totals(place := f"sqlite:///{tmp_path}/test.db")
+
+    def flow(scope: Any) -> None:
+        for folder in (tmp_path, tmp_path / ".." / tmp_path.name):
+            rows = scope.source(Once([("shop", 1, 0.5)]))
+            rows.sink(SqlSink(f"sqlite:///{folder}/test.db", "totals"))
+
+    with pytest.raises(WorkerError, match="two sinks of this run have the name 'totals'"):
+        ps.run(flow, threads=True)
+    assert query(place, "SELECT * FROM totals") == []
+
+
 class Once:
     """A source of some records."""
 

@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,18 @@ def test_a_run_logs_its_start_its_dataflows_and_its_end(
         ]
         assert "1 dataflows in" in own[3]
         assert len(own) == 4
+
+
+def test_a_run_with_sources_is_called_by_the_function_that_builds_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def turnover(scope: ps.Scope, folder: Path) -> None:
+        scope.source(ps.FileSource(folder)).probe()
+
+    caplog.set_level(logging.INFO, "pointstamp")
+    ps.run(partial(turnover, folder=tmp_path))
+    ends = [record.getMessage() for record in caplog.records if hasattr(record, "program")]
+    assert [text.rpartition("<locals>.")[2].partition(" ")[0] for text in ends] == ["turnover"] * 2
 
 
 @pytest.mark.parametrize("options", CARRIERS)
