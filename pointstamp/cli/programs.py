@@ -203,12 +203,13 @@ def _run_flow(
     options: dict[str, Any],
 ) -> None:
     """As `ps.run` of a function that builds with words besides."""
+    from pointstamp.operators.building import name_of
     from pointstamp.runtime.run_flow import run as run_flow
 
     def build(scope: Any) -> object:
         return main(scope, *words)
 
-    build.__qualname__ = getattr(main, "__qualname__", repr(main))  # by which logs call it
+    build.__qualname__ = name_of(main)  # by which logs call it
     run_flow(
         build,
         workers,

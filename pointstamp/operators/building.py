@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.target import deferred_form
@@ -79,5 +80,11 @@ def built(
 
 
 def name_of(build: Callable[..., Any]) -> str:
-    """What to call the function in a message."""
+    """What messages, logs and traces call the function: as the caller knows it.
+
+    >>> name_of(partial(built, by_name=True))
+    'built'
+    """
+    while isinstance(build, partial):
+        build = build.func
     return getattr(build, "__qualname__", repr(build))

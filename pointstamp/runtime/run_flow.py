@@ -37,7 +37,7 @@ from uuid import uuid4
 
 from pointstamp.dataflow.run_epochs import RunEpochs
 from pointstamp.errors import BuildError, UsageError
-from pointstamp.operators.building import takes_names
+from pointstamp.operators.building import name_of, takes_names
 from pointstamp.operators.probe import Probe
 from pointstamp.operators.scope import Scope
 from pointstamp.runtime.execute import execute
@@ -152,19 +152,8 @@ def run(
         def program(worker: Worker) -> None:
             work(worker, flow)
 
-        program.__qualname__ = _name_of(build)
+        program.__qualname__ = name_of(build)
         execute(program, workers=workers, threads=threads, **options)
-
-
-def _name_of(build: Callable[..., object]) -> str:
-    """What logs, traces and errors call a program: as the caller knows it.
-
-    >>> _name_of(partial(run, workers=2))
-    'run'
-    """
-    while isinstance(build, partial):
-        build = build.func
-    return getattr(build, "__qualname__", repr(build))
 
 
 def _check_options(options: dict[str, Any]) -> None:

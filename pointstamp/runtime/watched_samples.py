@@ -241,7 +241,8 @@ class _EpochTracker:
 
     def look(self, now: float) -> None:
         """Note what has begun and ended since the last look."""
-        least, frontier = _least_open(self._inputs), _least(self._probes)
+        least = _least([each.time for each in self._inputs if not each.is_closed])
+        frontier = _least([time for each in self._probes for time in each.frontiers[0].frontier])
         if least is None or frontier is None:
             return
         # Of those that have begun between two looks, the last one.
@@ -266,28 +267,14 @@ class _EpochTracker:
         return ended
 
 
-def _least(probes: list[Operator]) -> int | None:
-    """The earliest time that may still come at a probe; None where there is none, or no integer."""
+def _least(times: list[Any]) -> int | None:
+    """The earliest of them; None where there is none, or one that is no integer."""
     least: int | None = None
-    for probe in probes:
-        for earliest in probe.frontiers[0].frontier:
-            if type(earliest) is not int:
-                return None
-            if least is None or earliest < least:
-                least = earliest
-    return least
-
-
-def _least_open(inputs: list[Any]) -> int | None:
-    """The earliest time of the inputs that are open; None where there is none, or no integer."""
-    least: int | None = None
-    for each in inputs:
-        if not each.is_closed:
-            at = each.time
-            if type(at) is not int:
-                return None
-            if least is None or at < least:
-                least = at
+    for each in times:
+        if type(each) is not int:
+            return None
+        if least is None or each < least:
+            least = each
     return least
 
 
