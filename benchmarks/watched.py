@@ -20,8 +20,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
-from http import HTTPStatus
-from http.client import HTTPConnection
 from itertools import pairwise, product
 from pathlib import Path
 from statistics import fmean
@@ -46,15 +44,15 @@ from benchmarks.harness.measure import Run, agree, end_sample, meet, timed_betwe
 from benchmarks.record import record
 from pointstamp.metrics.peak_memory import peak_bytes
 from pointstamp.observability.page_columns import TABLES
-from pointstamp.runtime.watched_samples import IDLE_S
+from pointstamp.runtime import watched_samples
 
 PROCESSES = {"tiny": 1, "small": 1, "full": 3}
 PROGRAMS: dict[str, Any] = {"record": record, "exchange": partial(exchange, n_records=1_000_000)}
 AMOUNTS = {
     ("record", 1): {"tiny": 20, "small": 400_000, "full": 1_000_000},
-    ("record", 2): {"tiny": 20, "small": 40_000, "full": 200_000},
-    ("exchange", 1): {"tiny": 3, "small": 2_000, "full": 8_000},
-    ("exchange", 2): {"tiny": 3, "small": 200, "full": 800},
+    ("record", 2): {"tiny": 20, "small": 40_000, "full": 120_000},
+    ("exchange", 1): {"tiny": 3, "small": 2_000, "full": 6_000},
+    ("exchange", 2): {"tiny": 3, "small": 200, "full": 500},
 }
 """By program and workers: rounds or batches, so that there are some answers meanwhile."""
 WARM_UP = 0.1
@@ -66,9 +64,14 @@ HERE, CALLED, ANSWERED = "here", "called", "answered"
 """Files of the folder that a program and what asks have in common: that it runs, that it shall ask,
 and that it was answered."""
 LOOK_S = 0.1
-N_TURNS = 2
-"""How often something looks at one process."""
+LASTS_S = 2 * PERIOD_S
+"""What serves a page goes on for so long after the last question; it is longer elsewhere."""
 
+SEEN, UNSEEN = "s", "u"
+N_TURNS = {"tiny": 1, "small": 2, "full": 8}
+"""How often a page is open in one process."""
+
+_LENGTH = re.compile(rb"(?i)content-length: *([0-9]+)")
 _MOMENT = re.compile(rb'"at": ?([0-9.e+]+)')
 
 PAGE, SCRAPED = {"seen by": "a page"}, {"seen by": "scrapes"}
@@ -76,14 +79,30 @@ MOST = 1.05
 """Times the program that nothing looks at."""
 
 
-def got(connection: HTTPConnection, path: str) -> bytes:
-    """What is answered there."""
-    connection.request("GET", path)
-    answer = connection.getresponse()
-    body = answer.read()
-    if answer.status != HTTPStatus.OK:
-        raise RuntimeError(f"{path} was answered by {answer.status}: {body!r}")
-    return body
+def got(connection: socket.socket, path: str) -> bytes:
+    """What is answered there.
+
+    By hand, since the library's client takes ten times as long, of the processors that the program
+    runs on: a browser is on another machine.
+    """
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    head, body = b"", bytearray()
+    while b"\r\n\r\n" not in body:
+        body += _received(connection)
+    head, _, body = body.partition(b"\r\n\r\n")
+    length = _LENGTH.search(head)
+    if not head.startswith(b"HTTP/1.1 200 ") or length is None:
+        raise RuntimeError(f"{path} was answered by {bytes(head)!r}")
+    while len(body) < int(length[1]):
+        body += _received(connection)
+    return bytes(body)
+
+
+def _received(connection: socket.socket) -> bytes:
+    received = connection.recv(1 << 20)
+    if not received:
+        raise RuntimeError("the connection was closed within an answer")
+    return received
 
 
 def ask(folder: Path, port: int, path: str) -> None:
@@ -92,14 +111,18 @@ def ask(folder: Path, port: int, path: str) -> None:
     With the figures of a page go the tables that the page asks for: what is new since the last. As
     browsers do, and Prometheus, it keeps its connection.
     """
-    connection = HTTPConnection("127.0.0.1", port)
+    connection: socket.socket | None = None
     (folder / HERE).touch()
     since = ""
     while True:
         if not (folder / CALLED).exists():
-            connection.close()  # a server closes it by itself some time
+            if connection is not None:
+                connection.close()  # a server closes it by itself some time
+            connection = None
             sleep(LOOK_S)
             continue
+        if connection is None:
+            connection = socket.create_connection(("127.0.0.1", port))
         body = got(connection, path)
         if VIEW in path:
             for name in TABLES:
@@ -117,67 +140,67 @@ def free_port() -> int:
     return port
 
 
-def sample(program: str, workers: int, amount: int, seen_by: str) -> dict[str, Any]:
-    """Seconds of the program while nothing looks, and while something does if it shall.
+def sample(program: str, workers: int, amount: int, turns: str, path: str) -> dict[str, Any]:
+    """Seconds of each turn of a program.
+
+    Parameters
+    ----------
+    turns : str
+        By letter, whether something looks meanwhile: `SEEN` or `UNSEEN`.
+    path : str
+        What is asked for then: that of a page or of metrics; empty if nothing ever looks.
 
     Returns
     -------
     dict
-        `unseen` and `seen`, seconds; `peaks` of the processes of the workers.
+        `seconds`, by turn, of the last worker; `peaks` of the processes of the workers.
     """
-    if not seen_by:
-        return _of_workers(ps.execute(_in_turns, program, amount, "", 0.0, workers=workers))
+    if not path:
+        return _of_workers(ps.execute(_in_turns, program, amount, turns, "", workers=workers))
     port, token = free_port(), secrets.token_urlsafe(16)
     options: dict[str, Any] = {"metrics": port}
-    path, lasts_s = "/metrics", 0.0
-    if seen_by in PAGE.values():
+    if path == VIEW:
         options = {"dashboard": ps.Dashboard(port, token=token)}
-        path, lasts_s = f"{VIEW}?token={token}", IDLE_S
+        path = f"{VIEW}?token={token}"
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", __spec__.name, ask.__name__, folder, str(port), path]
         with subprocess.Popen(command, cwd=ROOT) as asking:
             try:
-                given = program, amount, folder, lasts_s
+                given = program, amount, turns, folder
                 return _of_workers(ps.execute(_in_turns, *given, workers=workers, **options))
             finally:
                 asking.kill()
 
 
-def _of_workers(parts: list[tuple[list[float], list[float], int]]) -> dict[str, Any]:
-    unseen, seen, peaks = zip(*parts, strict=True)
-    return {
-        "unseen": [max(each) for each in zip(*unseen, strict=True)],
-        "seen": [max(each) for each in zip(*seen, strict=True)],
-        "peaks": list(peaks),
-    }
+def _of_workers(parts: list[tuple[list[float], int]]) -> dict[str, Any]:
+    seconds, peaks = zip(*parts, strict=True)
+    return {"seconds": [max(each) for each in zip(*seconds, strict=True)], "peaks": list(peaks)}
 
 
 def _in_turns(
-    worker: ps.Worker, program: str, amount: int, folder: str, lasts_s: float
-) -> tuple[list[float], list[float], int]:
-    """Run a program while nothing looks, and while something does, in turns.
-
-    What serves a page goes on for `lasts_s` after the last question.
-    """
+    worker: ps.Worker, program: str, amount: int, turns: str, folder: str
+) -> tuple[list[float], int]:
+    """Run a program while nothing looks, and while something does, as `turns` say."""
+    watched_samples.IDLE_S = LASTS_S
     _once(worker, program, max(1, round(WARM_UP * amount)))
     if folder:
         _await(worker, Path(folder, HERE).exists)
-    unseen, seen = [_once(worker, program, amount)], []
-    for _ in range(N_TURNS):
-        if folder:
-            called, answered = Path(folder, CALLED), Path(folder, ANSWERED)
+    seconds, is_seen = [], False
+    for turn in turns:
+        if turn == SEEN and not is_seen:
             if not worker.index:
-                called.touch()
-            _await(worker, answered.exists)
-            seen.append(_once(worker, program, amount))
+                Path(folder, CALLED).touch()
+            _await(worker, Path(folder, ANSWERED).exists)
+        elif turn == UNSEEN and is_seen:
             if not worker.index:
-                called.unlink()
-            over = monotonic() + PERIOD_S + lasts_s
+                Path(folder, CALLED).unlink()
+            over = monotonic() + PERIOD_S + LASTS_S
             _await(worker, lambda over=over: monotonic() > over)
             if not worker.index:
-                answered.unlink()
-        unseen.append(_once(worker, program, amount))
-    return unseen, seen, peak_bytes()
+                Path(folder, ANSWERED).unlink()
+        is_seen = turn == SEEN
+        seconds.append(_once(worker, program, amount))
+    return seconds, peak_bytes()
 
 
 def _once(worker: ps.Worker, program: str, amount: int) -> float:
@@ -198,22 +221,24 @@ def together(size: Size) -> Mapping[str, Reading]:
     found: dict[str, Reading] = {}
     for _, (program, workers) in product(range(PROCESSES[size]), AMOUNTS):
         given = program, workers, AMOUNTS[program, workers][size]
-        unseen = _in_a_process(*given, "")["unseen"]
-        scraped = _in_a_process(*given, *SCRAPED.values())
-        paged = _in_a_process(*given, *PAGE.values())
+        alone = _in_a_process(*given, 2 * UNSEEN, "")
+        scraped = _in_a_process(*given, 2 * SEEN, "/metrics")
+        paged = _in_a_process(*given, UNSEEN + N_TURNS[size] * (SEEN + UNSEEN), VIEW)
         at: At = {"program": program, "workers": workers}
-        _add(found, {**at, **PAGE}, in_terms_of_both(paged["seen"], paged["unseen"]), paged)
-        _add(found, {**at, **SCRAPED}, [s / fmean(unseen) for s in scraped["seen"]], scraped)
+        _add(found, {**at, **PAGE}, in_terms_of_both(paged["seconds"]), paged)
+        unseen = fmean(alone["seconds"])
+        _add(found, {**at, **SCRAPED}, [s / unseen for s in scraped["seconds"]], scraped)
     return found
 
 
-def in_terms_of_both(seen: list[float], unseen: list[float]) -> list[float]:
-    """Each in terms of the mean of that before it and that after it.
+def in_terms_of_both(seconds: list[float]) -> list[float]:
+    """Each second one in terms of the mean of that before it and that after it.
 
-    >>> in_terms_of_both([1.1, 3.0], [0.9, 1.1, 2.9])
+    >>> in_terms_of_both([0.9, 1.1, 1.1, 3.0, 2.9])
     [1.1, 1.5]
     """
-    return [one / fmean(two) for one, two in zip(seen, pairwise(unseen), strict=True)]
+    seen, unseen = seconds[1::2], pairwise(seconds[::2])
+    return [one / fmean(two) for one, two in zip(seen, unseen, strict=True)]
 
 
 def _add(found: dict[str, Reading], at: At, ratios: list[float], one: dict[str, Any]) -> None:
