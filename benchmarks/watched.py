@@ -72,6 +72,7 @@ N_TURNS = {"tiny": 1, "small": 2, "full": 8}
 """How often a page is open in one process."""
 
 _LENGTH = re.compile(rb"(?i)content-length: *([0-9]+)")
+_OK = re.compile(rb"HTTP/1\.[01] 200 ")
 _MOMENT = re.compile(rb'"at": ?([0-9.e+]+)')
 
 PAGE, SCRAPED = {"seen by": "a page"}, {"seen by": "scrapes"}
@@ -82,8 +83,7 @@ MOST = 1.05
 def got(connection: socket.socket, path: str) -> bytes:
     """What is answered there.
 
-    By hand, since the library's client takes ten times as long, of the processors that the program
-    runs on: a browser is on another machine.
+    By hand: what a client's library does would be counted, on the program's own processors.
     """
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
     head, body = b"", bytearray()
@@ -91,7 +91,7 @@ def got(connection: socket.socket, path: str) -> bytes:
         body += _received(connection)
     head, _, body = body.partition(b"\r\n\r\n")
     length = _LENGTH.search(head)
-    if not head.startswith(b"HTTP/1.1 200 ") or length is None:
+    if not _OK.match(head) or length is None:
         raise RuntimeError(f"{path} was answered by {bytes(head)!r}")
     while len(body) < int(length[1]):
         body += _received(connection)
@@ -109,7 +109,7 @@ def ask(folder: Path, port: int, path: str) -> None:
     """Ask for a path each period while it is called, until this process is killed.
 
     With the figures of a page go the tables that the page asks for: what is new since the last. As
-    browsers do, and Prometheus, it keeps its connection.
+    browsers do, it keeps its connection.
     """
     connection: socket.socket | None = None
     (folder / HERE).touch()
@@ -129,6 +129,9 @@ def ask(folder: Path, port: int, path: str) -> None:
                 got(connection, path.replace(VIEW, f"/api/{name}") + since)
             # As text: what a browser does with it all is not of the program.
             since = f"&since={float(_MOMENT.search(body)[1]) - PERIOD_S}"  # type: ignore[index]
+        else:  # what serves metrics closes it after each answer
+            connection.close()
+            connection = None
         (folder / ANSWERED).touch()
         sleep(PERIOD_S)
 
