@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
@@ -45,6 +46,9 @@ NAMES = ("parquet", "arrow", "csv", "tsv", "json")
 UTF8 = "utf-8"
 _MAGIC = b"ARROW1"
 _NO_RECORDS = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
+_MAX_DEPTH = 1000
+"""Of JSON. Arrow's parser calls itself for each level: ten times as many end the process."""
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _NULL_LINE = re.compile(rb"\n(null)\s*?(?:\n|\Z)")
 
 Positioned = Iterator[tuple[pa.RecordBatch, int]]
@@ -279,13 +283,30 @@ class RecordFile:
         if block.startswith(b"{", at):
             null = _NULL_LINE.search(block)
             if null is None:
-                return
+                return self._check_depth(block, begin)
             at = null.start(1)
         found = block[at : at + 80].splitlines()[0]
         raise FileFormatError(
             f"{self.path}: an object was expected in each line; found {found.decode('latin-1')!r} "
             f"at byte {begin + at}"
         )
+
+    def _check_depth(self, block: bytes, begin: int) -> None:
+        """Raise if a line is nested more deeply than Arrow can parse."""
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+        edges = np.concatenate([[0], ends + 1, [len(block)]])
+        for line in np.flatnonzero(np.diff(edges) > _MAX_DEPTH).tolist():
+            text = block[edges[line] : edges[line + 1]]
+            if text.count(b"[") + text.count(b"{") > _MAX_DEPTH:  # some may be in texts
+                signs = np.frombuffer(_TEXT.sub(b"", text), np.uint8)
+                is_open = (signs == ord("[")) | (signs == ord("{"))
+                is_closed = (signs == ord("]")) | (signs == ord("}"))
+                depth = int((np.cumsum(is_open) - np.cumsum(is_closed)).max(initial=0))
+                if depth > _MAX_DEPTH:
+                    raise FileFormatError(
+                        f"{self.path}: the line at byte {begin + int(edges[line])} is nested "
+                        f"{depth} deep; {_MAX_DEPTH} levels can be read"
+                    )
 
     def _utf8(self, text: bytes, begin: int) -> bytes:
         """What is at the byte `begin` of the file, of which Arrow reads UTF-8 alone."""

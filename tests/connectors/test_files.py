@@ -223,6 +223,24 @@ def test_a_line_that_is_longer_than_a_block_is_read_as_a_whole(tmp_path: Path) -
     check_source(source, n_positions=100)
 
 
+@pytest.mark.parametrize("deep", ['{"a":' + "[" * 1000 + "]" * 1000 + "}", '{"a":' * 20_000])
+def test_json_that_is_nested_too_deeply_for_the_parser_is_refused(
+    tmp_path: Path, deep: str
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"b": 1}\n' + deep + "\n")
+    depth = r"byte 9 is nested (1001|20000) deep; 1000 levels can be read"
+    with pytest.raises(FileFormatError, match=rf"a\.jsonl: the line at {depth}"):
+        read(FileSource(tmp_path), "a.jsonl")
+
+
+def test_brackets_in_texts_are_no_levels_of_json(tmp_path: Path) -> None:
+    text = "[{" * 3_000
+    (tmp_path / "a.jsonl").write_text(json.dumps({"a": text, "b": [[1]] * 2_000}) + "\n")
+    assert read(FileSource(tmp_path), "a.jsonl") == [{"a": text, "b": [[1]] * 2_000}]
+    (tmp_path / "b.jsonl").write_text(json.dumps({"a": '"' + text}) + "\n")
+    assert read(FileSource(tmp_path), "b.jsonl") == [{"a": '"' + text}]
+
+
 def test_files_that_are_empty_or_have_a_header_alone_have_no_records(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("")
     (tmp_path / "b.csv").write_text("n\n")
