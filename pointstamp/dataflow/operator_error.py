@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import reprlib
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import FrameType, TracebackType
 from typing import Any
 
+from pointstamp.dataflow.error_policy import safe_text
+from pointstamp.dataflow.program_lines import is_own
 from pointstamp.errors import OperatorError, PointstampError
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
 
 
 def operator_error(error: Exception, operator: str, time: Any) -> OperatorError:
     """What is raised, from `error`, where the code of `operator` raised it at work on `time`.
+
+    It says which function of the program was called, and with what: mostly that is the record.
 
     >>> str(operator_error(ValueError("no"), "Map", 3))
     "operator 'Map' failed at time 3: ValueError('no')"
@@ -18,7 +28,37 @@ def operator_error(error: Exception, operator: str, time: Any) -> OperatorError:
         what = str(error) if isinstance(error, PointstampError) else repr(error)
     except Exception:  # noqa: BLE001  (user code runs here)
         what = type(error).__name__
-    return OperatorError(f"operator {operator!r} failed{at}: {what}", operator, time)
+    called = _called(error.__traceback__)
+    return OperatorError(f"operator {operator!r} failed{at}: {what}{called}", operator, time)
+
+
+def _called(frames: TracebackType | None) -> str:
+    """The function that was called of code that is not the package's, its line and arguments."""
+    while frames is not None and is_own(frames.tb_frame.f_code.co_filename):
+        frames = frames.tb_next
+    if frames is None:
+        return ""
+    frame = frames.tb_frame
+    given = ", ".join(_arguments(frame))
+    return (
+        f", in {frame.f_code.co_name} at {frame.f_code.co_filename}:{frames.tb_lineno}"
+        f"{', called with ' * bool(given)}{given}"
+    )
+
+
+def _arguments(frame: FrameType) -> list[str]:
+    """The arguments of a call that are the program's, as they are now, in short."""
+    code, values = frame.f_code, frame.f_locals
+    n = code.co_argcount + code.co_kwonlyargcount
+    n += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+    return [
+        f"{name}={' '.join(safe_text(_SHORT.repr, values[name]).split())}"
+        for name in code.co_varnames[:n]
+        if name in values
+        and name not in ("self", "cls")
+        and not name.startswith(".")  # the iterator of a generator expression
+        and not type(values[name]).__module__.startswith("pointstamp.")
+    ]
 
 
 def raise_outside(error: BaseException, operator: str, time: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,46 @@ RECORDS = [(1, 2), (3, 4)]
 
 def refuses(*args: Any) -> Any:
     raise ValueError("no")
+
+
+class Unprintable:
+    """A record whose text fails, with a method that a dataflow calls."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+    def refuse(self, *records: Any, **options: Any) -> Any:
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    ("records", "function", "called"),
+    [
+        ([3, 0], lambda x: 1 // x, "in <lambda> at FILE, called with x=0"),
+        (["a" * 500], lambda x: 1 // x, rf"with x='{'a' * 37}\.\.\.{'a' * 38}'"),
+        ([7], Unprintable().refuse, r"in refuse at FILE, called with records=\(7,\), options={}"),
+        ([Unprintable()], refuses, r"args=\(<Unprintable instance at 0x[0-9a-f]*>,\)"),
+        (["x"], int, r"ValueError\(\"invalid literal for int\(\) with base 10: 'x'\"\)"),
+    ],
+)
+def test_an_error_says_with_what_the_program_s_function_was_called(
+    records: Any, function: Any, called: str
+) -> None:
+    error, _ = cause_of(lambda scope: scope.to_stream(records).map(function), 1)
+    file = rf"{re.escape(__file__)}:\d+"
+    assert re.search(f"{called.replace('FILE', file)}$", str(error)), str(error)
+
+
+def test_handles_are_none_of_what_a_function_is_called_with() -> None:
+    def logic(input: Any, output: Any) -> None:
+        for _ in input:
+            raise ValueError("no")
+
+    def build(scope: Any) -> Any:
+        return scope.to_stream([1]).unary(ps.Pipeline(), "Own", lambda capability, info: logic)
+
+    error, _ = cause_of(build, 1)
+    assert re.search(r"ValueError\('no'\), in logic at [^,]*:\d+$", str(error)), str(error)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,8 @@ def test_when_an_operator_raises_all_workers_over_tcp_stop_and_name_it() -> None
     assert (error.operator, error.time) == ("Map", 7)
     assert isinstance(error.__cause__, LookupError)
     said = "operator 'Map' failed at time 7: LookupError('22 is not to be found')"
-    assert str(error) == said
+    assert str(error).startswith(f"{said}, in fail_at at {__file__}:")
+    assert str(error).endswith(", called with wrong=22, number=22")
     for index, (other, later) in enumerate(ended):
         if index not in failed:
             assert isinstance(other, PeerFailedError)
