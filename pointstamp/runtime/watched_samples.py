@@ -33,10 +33,12 @@ from pointstamp.runtime.watched_structure import WatchedScope, watched_scopes
 if TYPE_CHECKING:
     from pointstamp.runtime.worker import Worker
 
-EVERY_S = 0.02
+EVERY_S = 0.04
+"""Looks cost a worker that is busy in Python more than they take: it hands Python's lock over, and
+waits to have it back."""
 IDLE_S = 10.0
 """Without a question for so long, the thread ends."""
-BURST_S = 0.03
+BURST_S = 1.5 * EVERY_S
 BURST_EVERY_S = 1.0
 BURST_EPOCHS = 200
 N_SEGMENTS = 4096
@@ -90,7 +92,7 @@ class WorkerSamples:
     def look(self, now: float) -> None:
         """Take a sample.
 
-        A thread that wakes 50 times a second finds the processor's caches cold, so that each line
+        A thread that wakes 25 times a second finds the processor's caches cold, so that each line
         of this takes ten times what it would in a loop: it does without what it can.
         """
         worker = self.worker()
@@ -124,7 +126,7 @@ class WorkerSamples:
                 self.latencies += [
                     (ended, took, 1.0, dataflow.name, epoch)
                     for ended, took, epoch in tracker.take()
-                    if took > 1.5 * EVERY_S
+                    if took > BURST_S
                 ]
 
     def _tracker(self, worker: Worker, dataflow: Any) -> _EpochTracker:
