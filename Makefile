@@ -40,7 +40,7 @@ RERUNS := --reruns 1 --max-suite-reruns 3 --rerun-show-tracebacks
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run pipeline check spark test sources bounds soak bench bench-spark wheels docs docs-setup changelog lock clean
+.PHONY: help setup run pipeline check collected spark test sources bounds soak bench bench-spark wheels docs docs-setup changelog lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
@@ -83,6 +83,11 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
+
+# Pytest compiles each file of tests when it is first read, which takes longer than to read it again:
+# so that this is not done by several processes at once.
+collected: $(STAMP)
+	@$(BIN)/python -m pytest --collect-only -q >/dev/null
 
 # What each Java of the tests would make again: Spark's classes in a form that it starts with in half
 # the time.
