@@ -1,4 +1,4 @@
-"""`python -m pointstamp.cli` is `pointstamp`."""
+"""`python -m pointstamp` is `pointstamp`."""
 
 from pointstamp.cli import main
 

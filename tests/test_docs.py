@@ -150,7 +150,7 @@ def test_every_option_of_the_command_line_is_on_its_page() -> None:
 
 
 def _help_of(command: str) -> str:
-    args = [sys.executable, "-m", "pointstamp.cli", command, "--help"]
+    args = [sys.executable, "-m", "pointstamp", command, "--help"]
     return subprocess.run(args, capture_output=True, text=True, check=True).stdout
 
 

@@ -150,7 +150,7 @@ def test_the_triangles_of_the_standard_library_are_those_that_networkx_finds(
     graph = networkx.Graph(edges)
     expected = sum(networkx.triangles(graph).values()) // 3
     args = ["triangles", str(imports_file), "--workers", "2", "--json"]
-    command = [sys.executable, "-m", "pointstamp.cli", *args]
+    command = [sys.executable, "-m", "pointstamp", *args]
     told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert told["matches"] == expected > 1_000
     assert told["vertices"] == len(graph)

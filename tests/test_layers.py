@@ -40,6 +40,7 @@ LAYERS = [
     "observability",
     "testing",
     "cli",
+    "__main__",
 ]
 
 ONLY = {

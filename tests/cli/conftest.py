@@ -68,7 +68,7 @@ def run() -> Callable[..., Ran]:
 @pytest.fixture(scope="session")
 def command() -> list[str]:
     """The command line as another process."""
-    return [sys.executable, "-m", "pointstamp.cli"]
+    return [sys.executable, "-m", "pointstamp"]
 
 
 # Searches to be stopped.

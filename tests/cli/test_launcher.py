@@ -314,7 +314,7 @@ def test_a_limit_that_is_no_size_is_named(run: Run, program: Path) -> None:
 def test_a_program_whose_output_nothing_reads_any_more_ends_silently(
     program: Path, workers: int
 ) -> None:
-    command = [sys.executable, "-m", "pointstamp.cli", "run", f"{program}:prints"]
+    command = [sys.executable, "-m", "pointstamp", "run", f"{program}:prints"]
     with subprocess.Popen(
         [*command, "--workers", str(workers)],
         stdout=subprocess.PIPE,

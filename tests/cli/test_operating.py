@@ -27,7 +27,7 @@ def main(worker, gate):
 def command(folder: Path, *options: str) -> list[str]:
     program = folder / "program.py"
     program.write_text(PROGRAM)
-    run = [sys.executable, "-m", "pointstamp.cli", "run", f"{program}:main", *options]
+    run = [sys.executable, "-m", "pointstamp", "run", f"{program}:main", *options]
     return [*run, "--", str(folder / "gate")]
 
 
@@ -106,7 +106,7 @@ def test_telemetry_goes_to_the_providers_that_a_program_sets(
 ) -> None:
     program = tmp_path / "traced.py"
     program.write_text(TRACED)
-    words = [sys.executable, "-m", "pointstamp.cli", "run", f"{program}:main", *options]
+    words = [sys.executable, "-m", "pointstamp", "run", f"{program}:main", *options]
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     wanted = ["pointstamp.epoch", "pointstamp.epoch.worker"] if options else []
     assert ran.stdout == f"{wanted}\n"
@@ -161,7 +161,7 @@ def test_a_flow_is_logged_by_the_name_of_its_function(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     words = ["run", f"{program}:turnover", "--epoch-s", "0", "--log-level", "info", "--"]
     ran = subprocess.run(
-        [sys.executable, "-m", "pointstamp.cli", *words, str(tmp_path / "in")],
+        [sys.executable, "-m", "pointstamp", *words, str(tmp_path / "in")],
         capture_output=True,
         text=True,
         check=True,

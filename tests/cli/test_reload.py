@@ -52,7 +52,7 @@ class Reloading:
 
 @contextmanager
 def reloading(folder: Path, *options: str) -> Iterator[Reloading]:
-    command = [sys.executable, "-m", "pointstamp.cli", "run", f"{folder}/program.py:main"]
+    command = [sys.executable, "-m", "pointstamp", "run", f"{folder}/program.py:main"]
     with subprocess.Popen(
         [*command, "--reload", *options],
         stdout=subprocess.PIPE,

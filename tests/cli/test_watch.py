@@ -44,7 +44,7 @@ if __name__ == "__main__":
 @contextmanager
 def watching(*arguments: object) -> Iterator[str]:
     """The address that `pointstamp watch` says, as long as it serves."""
-    command = [sys.executable, "-m", "pointstamp.cli", "watch", *map(str, arguments)]
+    command = [sys.executable, "-m", "pointstamp", "watch", *map(str, arguments)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said = process.stderr.readline()

@@ -95,7 +95,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
     def start(worker: int, function: str, *args: str) -> subprocess.Popen[str]:
-        line = [sys.executable, "-m", "pointstamp.cli", "run", f"{tmp_path}/program.py:{function}"]
+        line = [sys.executable, "-m", "pointstamp", "run", f"{tmp_path}/program.py:{function}"]
         line += ["--process", str(worker), "--hosts", f"{tmp_path}/hosts", "--secret", str(secret)]
         line += ["--connections", "machine", "--", *args]
         pipe = subprocess.PIPE

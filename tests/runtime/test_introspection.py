@@ -95,7 +95,7 @@ def running(
 def command(process: int, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
     words = [str(process), "--timeout", str(timeout_s)]
     return subprocess.run(
-        [sys.executable, "-m", "pointstamp.cli", "explain", *words],
+        [sys.executable, "-m", "pointstamp", "explain", *words],
         capture_output=True,
         text=True,
         timeout=180,
