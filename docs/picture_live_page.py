@@ -1,9 +1,9 @@
-"""Takes pictures for docs/watching.md: the live page of four programs, in headless Chromium.
+"""Takes pictures for docs/watching.md: the live page of five programs, in headless Chromium.
 
     python -m docs.picture_live_page [FOLDER]      writes them here, or there
 
-They are PageRank on two workers, the program `STUCK` below, a service with a checkpoint, and one on
-Spark, which a stream of Spark feeds.
+They are a loop whose input never ends, PageRank on two workers, the program `STUCK` below, a
+service with a checkpoint, and one on Spark, which a stream of Spark feeds.
 """
 
 from __future__ import annotations
@@ -22,6 +22,36 @@ from tests.observability.browser import Browser
 
 DOCS = Path(__file__).resolve().parent
 _SAYS_URL = r"page is at (\S+)"
+
+COLLATZ = """\
+import sys
+sys.path.insert(0, "examples")
+from itertools import count
+from collatz import after
+import pointstamp as ps
+
+
+def lengths(worker):
+    with worker.dataflow("collatz") as scope:
+        numbers, stream = scope.new_input("numbers")
+        with scope.iterative() as inner:
+            loop, cycle = inner.feedback(1)
+            again = stream.enter(inner).concat(cycle).exchange(lambda x: x[0])
+            done, rest = again.branch(lambda x: x[1] != 1)
+            loop.connect(rest.map(lambda x: (x[0], after(x[1]), x[2] + 1)))
+            found = done.leave()
+        counted = found.exchange(lambda x: x[2]).inspect(lambda x: None)
+        probe = counted.probe(name="counted")
+    for epoch in count(1):
+        for n in range(1000 * epoch + worker.index, 1000 * epoch + 300, worker.peers):
+            numbers.send((n, n, 0))
+        numbers.advance_to(epoch)
+        worker.step_while(lambda: probe.less_than(epoch - 12))
+
+
+if __name__ == "__main__":
+    ps.execute(lengths, workers=2, dashboard=True)
+"""
 
 PAGERANK = """\
 import sys
@@ -134,7 +164,12 @@ def main() -> None:
     """Run each program, and take its picture while it runs."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS
     with tempfile.TemporaryDirectory() as profile, Browser(Path(profile), 1100, 1000) as browser:
+        with shown(COLLATZ, "lengths.py", browser):
+            browser.click("g[data-operator='0/5']")
+            browser.wait("document.querySelectorAll('rect.lit').length > 1")
+            browser.picture(folder / "watching.png", whole=False)
         with shown(PAGERANK, "pagerank.py", browser):
+            browser.wait("document.querySelectorAll('#loops table').length")  # not always
             browser.picture(folder / "watching_pagerank.png", "main")
         with shown(STUCK, "report.py", browser, "#mode=held"):
             browser.click("g[data-operator='0/7']")
