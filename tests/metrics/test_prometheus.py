@@ -17,12 +17,7 @@ import pointstamp as ps
 from tests.free_ports import free_port
 from tests.metrics.scraping import await_ready, executing
 
-pytestmark = [
-    pytest.mark.skipif(
-        shutil.which("prometheus") is None, reason="needs prometheus, which is not installed here"
-    ),
-    pytest.mark.once,
-]
+pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,9 +36,21 @@ def rounds(worker: ps.Worker, folder: Path) -> None:
         time.sleep(0.01)
 
 
-def test_prometheus_scrapes_a_program_and_answers_the_questions_of_the_page(tmp_path: Path) -> None:
+def questions_of_page() -> list[str]:
     page = (ROOT / "docs" / "operating.md").read_text()
-    questions = page.partition("Three questions to begin with:\n\n```\n")[2].partition("\n```")[0]
+    block = page.partition("Three queries to begin with:\n\n```\n")[2].partition("\n```")[0]
+    return block.splitlines()
+
+
+def test_the_page_has_three_queries() -> None:
+    # Where there is no Prometheus, too: to none that is found none would have an answer.
+    assert [query.count("pointstamp_") for query in questions_of_page()] == [1, 1, 2]
+
+
+@pytest.mark.skipif(
+    shutil.which("prometheus") is None, reason="needs prometheus, which is not installed here"
+)
+def test_prometheus_scrapes_a_program_and_answers_the_questions_of_the_page(tmp_path: Path) -> None:
     there = f"http://127.0.0.1:{free_port()}"
     with executing(rounds, tmp_path, workers=2, threads=True) as url:
         try:
@@ -54,7 +61,7 @@ def test_prometheus_scrapes_a_program_and_answers_the_questions_of_the_page(tmp_
                 "scrape_configs: [{job_name: pointstamp, static_configs: "
                 f"[{{targets: ['{url.removeprefix('http://')}']}}]}}]\n"
             )
-            lag, longest, waiting = asked_of_prometheus(there, settings, questions.splitlines())
+            lag, longest, waiting = asked_of_prometheus(there, settings, questions_of_page())
         finally:
             (tmp_path / "go on").touch()
     assert [each["metric"] for each in lag] == [{"probe": "done"}]
