@@ -148,6 +148,12 @@ def test_ids_with_a_collation_are_refused(spark):
     assert [tuple(row) for row in found] == [("a", "a")]
 
 
+def test_ids_that_arrow_has_no_type_for_are_refused(spark):
+    edges = spark.sql("select make_ym_interval(1) as src, make_ym_interval(2) as dst")
+    with pytest.raises(SchemaError, match="ids are interval year to month, which Arrow has no"):
+        pointstamp.spark.graph(edges)
+
+
 def test_weights_that_are_no_numbers_are_refused_by_the_call(spark):
     edges = spark.sql("select 1L as src, 2L as dst, '1' as text, 1.5BD as exact")
     graph = pointstamp.spark.graph(edges, workers=1)
