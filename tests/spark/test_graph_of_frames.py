@@ -336,6 +336,8 @@ def test_attributes_may_have_any_name(spark):
     assert graph.filter_vertices("id < 2").edges.columns == edges.columns
     [match] = graph.find("(a)-[e]->(b)", "a.`a.b` < e.`c.d`", limit=2**40).collect()
     assert (match.b["a.b"], match.e["e`f"]) == (6, 8)
+    for condition in ("e.`e``f` = 8 and e.`c.d` = 7", col("e.`e``f`") == 8):
+        assert graph.count("(a)-[e]->(b)", condition) == 1
 
 
 def test_a_graph_without_edges_has_vertices(spark):
