@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.input_log import BEFORE_ALL
-from pointstamp.errors import ServiceError, UsageError
+from pointstamp.errors import EpochError, ServiceError, UsageError
 from pointstamp.service import protocol
 from pointstamp.service.checkpoint_config import COLLECTIONS, CheckpointConfig
 from pointstamp.service.protocol import NEVER, StagingHandle, StagingKey
@@ -60,6 +60,10 @@ class Coordinator:
         """By feed of collections: the number of its last batch, and its epoch."""
         self.times: dict[int, int] = {}
         """By epoch of collections that is not discarded: when it was committed, in us."""
+        self._queries: dict[str, tuple[int, str | None]] = {}
+        """By input: the last epoch that this life has committed records at, and of which query."""
+        self._restored: dict[str, int] = {}
+        """By input: the first epoch that no life before has committed."""
         self._aborted: dict[StagingKey, None] = {}
         """Attempts that were dropped last, which a commit that comes late does not find."""
 
@@ -90,7 +94,7 @@ class Coordinator:
             reached = max(now, config.reached(input))
             if now < reached:
                 self.worker.order(protocol.Commit(input, now, until=reached))
-            self.positions[input] = reached
+            self.positions[input] = self._restored[input] = reached
 
     def _replay_collections(self, config: CheckpointConfig) -> None:
         """The same of all collections, which have one log."""
@@ -158,6 +162,7 @@ class Coordinator:
         with self.deciding:
             position = self.positions[input]
             if position is None or epoch < position:
+                self._check_repeated(request, position)
                 return False
             with self.worker.changed:
                 self.worker.check_alive()
@@ -173,6 +178,8 @@ class Coordinator:
                 # A close with nothing is no epoch: the next life may go on with it.
                 self._write(decided)
             self.positions[input] = until
+            if request.attempts:
+                self._queries[input] = epoch, request.query
             LOGGER.debug(
                 "epoch %d of input %r is committed, with %d attempts",
                 epoch,
@@ -182,6 +189,31 @@ class Coordinator:
             )
             self.worker.order(decided)
         return True
+
+    def _check_repeated(self, request: protocol.Commit, position: int | None) -> None:
+        """Raise `EpochError` if a batch of a query is new, and its records would be lost.
+
+        A query repeats its last batch alone. Of a life before it is not known whose batch was the
+        last.
+        """
+        n_records = sum(handle.rows for handle in request.attempts)
+        if request.query is None or not n_records:
+            return
+        last = self._queries.get(request.input)
+        if last == (request.epoch, request.query):
+            return
+        if last is None and request.epoch + 1 == self._restored.get(request.input):
+            return
+        what = f"the batch of query {request.query} for epoch {request.epoch}, {n_records} records,"
+        if position is None:
+            raise EpochError(
+                f"input {request.input!r} is closed and takes nothing more: {what} is not in it"
+            )
+        raise EpochError(
+            f"input {request.input!r} is at epoch {position}, and {what} is not in it: another "
+            "query, or the program, has committed that epoch; one query at a time writes to an "
+            f'input, and a new one begins with option("first_epoch", {position}) or later'
+        )
 
     def commit_epoch(self, request: protocol.CommitEpoch) -> int | None:
         """Admit the attempts at the epoch that the collections are at, and have all go on.

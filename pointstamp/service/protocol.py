@@ -213,6 +213,9 @@ class Commit(Verb[bool], verb="commit", answer="committed"):
     until: int | None = None
     """The epoch that the input goes on to; the one after for None."""
     close: bool = False
+    query: str | None = None
+    """The id of a query whose batch it is: one that cannot have been admitted before is an error
+    where the input is past the epoch, and not the answer False."""
 
     @property
     def next_epoch(self) -> int | None:

@@ -24,6 +24,9 @@ from pointstamp.service.protocol import StageBatches, StagingHandle, Verb, encod
 
 Answer = TypeVar("Answer")
 
+QUERY_ID = "sql.streaming.queryId"
+"""The local property in which Spark has for a batch of a stream which query it is of."""
+
 RESTART_S = 60.0
 """How long the tasks and the sinks of streams try to reach workers that are started again."""
 

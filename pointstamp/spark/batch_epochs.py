@@ -38,9 +38,9 @@ from pointstamp.service.epoch_run import (
 from pointstamp.service.feed_columns import feed_rows
 from pointstamp.service.spec import RESULT, ServiceSpec
 from pointstamp.spark import packed_batches
+from pointstamp.spark.access import QUERY_ID
 from pointstamp.spark.driver_control import worker_config
 from pointstamp.spark.feed_forms import change_column, form_of, given_schemas, table_columns
-from pointstamp.spark.frame_commits import QUERY_ID
 from pointstamp.spark.known_schemas import known
 from pointstamp.spark.merging import column_of
 from pointstamp.spark.packed_batches import PackedBatch

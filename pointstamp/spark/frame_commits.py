@@ -34,6 +34,7 @@ from pointstamp.errors import (
 )
 from pointstamp.service import protocol
 from pointstamp.service.protocol import TICK_S, StagingHandle, decode, encode
+from pointstamp.spark.access import QUERY_ID
 from pointstamp.spark.call_sites import CallSite, call_site, called_at
 from pointstamp.spark.feed_forms import ChangesOfRows, FeedForm
 from pointstamp.spark.session import context_of
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
     from pointstamp.service.collection_handles import CollectionFeeds
     from pointstamp.spark.access import Access
     from pointstamp.spark.collection_service import SparkSide
-
-QUERY_ID = "sql.streaming.queryId"
-"""The local property in which Spark has for a batch of a stream which query it is of."""
 
 COMPLETE_S = 600.0
 """How long a batch waits for its epoch to be complete where nothing else is said."""

@@ -526,11 +526,21 @@ _EXACT = {
 def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
     """Refuse ends of another type than ids: their hashes differ, so that nothing would be found.
 
-    And ids with a collation, of which equal ones differ in their hashes.
+    And ids with a collation, of which equal ones differ in their hashes, and those without a type
+    in Arrow.
     """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
     from pyspark.sql.types import IntegralType
 
     of_ids = vertices.schema[ID].dataType
+    try:
+        to_arrow_type(of_ids, timezone="UTC")
+    except (PySparkException, TypeError) as error:
+        raise SchemaError(
+            f"ids are {of_ids.simpleString()}, which Arrow has no type for: cast them to text or "
+            "to integers"
+        ) from error
     if " collate " in of_ids.simpleString():
         raise SchemaError(
             f"ids are {of_ids.simpleString()}, in which texts that differ may be equal, and "

@@ -46,6 +46,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import BuildError, SparkSetupError, UsageError
+from pointstamp.spark.held_slots import held_by_services
 from pointstamp.spark.session import (
     check_allocation,
     check_slots,
@@ -110,7 +111,8 @@ def run(
         changes by it. It may be left out where the results are records of an input as they are
         (exchanged and filtered by columns and expressions).
     workers : int, optional
-        How many tasks the barrier stage has; all slots of the session if not given.
+        How many tasks the barrier stage has; if not given, all slots of the session but those
+        that services of this program hold.
     spark : SparkSession, optional
         The session, where there are no inputs to ask for theirs.
     progress : "demand" or "eager"
@@ -155,7 +157,8 @@ def run(
     Raises
     ------
     SparkSetupError
-        When there are fewer slots than workers, or with dynamic allocation.
+        When there are fewer slots than workers, or fewer that no service holds, or with dynamic
+        allocation.
     BuildError
         When `build` cannot be called with these inputs, returns no stream, or the schema has to
         be given.
@@ -423,13 +426,17 @@ def _partitions(inputs: Mapping[str, DataFrame], workers: int | None) -> int:
 
 
 def all_slots(spark: SparkSession) -> int:
-    """How many tasks the session can run at once; `SparkSetupError` if it does not say."""
+    """How many tasks the session can run at once beside the services of this program.
+
+    `SparkSetupError` if it does not say.
+    """
     slots = count_slots(spark)
     if slots is None:
         raise SparkSetupError(
             "the Spark session does not say how many slots it has: say how many workers to run"
         )
-    return slots
+    # One where all are held: it is refused with the services that hold them.
+    return max(slots - sum(held_by_services(spark).values()), 1)
 
 
 def _union(left: DataFrame, right: DataFrame) -> DataFrame:

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
+from pointstamp.spark.held_slots import held_by_services, hold
 from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import (
     check_allocation,
     check_session,
     count_slots,
+    said_of_services,
     session,
 )
 
@@ -111,7 +113,7 @@ def serve(
     Raises
     ------
     SparkSetupError
-        When slots are too few.
+        When slots are too few, or other services hold too many.
     SchemaError
         When a collection is given no schema, or a type that it cannot have.
     BuildError
@@ -186,6 +188,7 @@ def serve(
         registration = Registration(spark, supervisor, spec, name, flight)
         endpoint.start(supervisor)
         registration.announce(supervisor.workers)
+        hold(spark, name, workers, lambda: supervisor.termination.has_ended)
         server = open_dashboard(page)
         on_error.pop_all()
     LOGGER.info(
@@ -216,8 +219,8 @@ def _check(spark: SparkSession, workers: int) -> None:
     check_session(spark)
     check_allocation(spark)
     slots = count_slots(spark)
+    master = spark.conf.get("spark.master", None) or ""
     if slots is not None and slots <= workers:
-        master = spark.conf.get("spark.master", None) or ""
         remedy = (
             f"set its master to local[{workers + 1}] or more"
             if master.startswith("local")
@@ -229,6 +232,16 @@ def _check(spark: SparkSession, workers: int) -> None:
             f"the {workers} workers of a service hold {workers} slots for as long as it runs, and "
             f"the jobs that feed and read it need at least one more; the Spark session with master "
             f"{master} has {slots}: {remedy}{fewer}"
+        )
+    held = held_by_services(spark)
+    n_held = sum(held.values())
+    if slots is not None and slots <= workers + n_held:
+        raise SparkSetupError(
+            f"the {workers} workers of a service hold {workers} slots for as long as it runs, and "
+            f"the jobs that feed and read it need at least one more; of the {slots} of the Spark "
+            f"session with master {master} only {max(slots - n_held, 0)} are free, as long as "
+            f"{said_of_services(held)}: stop what is not needed, or start the session with "
+            f"{workers + n_held + 1} slots"
         )
     check_executors(spark)
 

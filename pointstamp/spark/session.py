@@ -16,7 +16,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.communication.target import check_workers
 from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.spark import java, spark_home
+from pointstamp.spark.held_slots import held_by_services
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -249,13 +250,16 @@ def check_slots(spark: SparkSession, workers: int) -> None:
     Raises
     ------
     SparkSetupError
-        With how many there are, how many are needed and what to set. A cluster
+        With how many there are, how many are needed and what to set; and where services of
+        this program hold so many that the stage would wait until they end. A cluster
         that does not say beforehand how large it is passes: Spark counts again
         when the stage starts.
     """
     slots = count_slots(spark)
-    if slots is not None and slots < workers:
-        master = spark.conf.get("spark.master", None) or ""
+    if slots is None:
+        return
+    master = spark.conf.get("spark.master", None) or ""
+    if slots < workers:
         remedy = (
             f"set its master to local[{workers}] or more"
             if master.startswith("local")
@@ -265,6 +269,25 @@ def check_slots(spark: SparkSession, workers: int) -> None:
             f"{workers} workers need {workers} slots at once, and the Spark session with master "
             f"{master} has {slots}: ask for at most {slots} workers, or {remedy}"
         )
+    held = held_by_services(spark)
+    free = slots - sum(held.values())
+    if free < workers:
+        fewer = f"ask for at most {free} workers, " if free > 0 else ""
+        raise SparkSetupError(
+            f"{workers} workers need {workers} slots at once, and of the {slots} of the Spark "
+            f"session with master {master} only {max(free, 0)} are free, as long as "
+            f"{said_of_services(held)}: {fewer}stop what is not needed, or start the session with "
+            f"{slots - free + workers} slots"
+        )
+
+
+def said_of_services(held: Mapping[str, int]) -> str:
+    """Which services hold slots, in words.
+
+    >>> said_of_services({"counts": 2, "ranks": 1})
+    "the service 'counts' holds 2 and the service 'ranks' holds 1"
+    """
+    return " and ".join(f"the service {name!r} holds {n}" for name, n in held.items())
 
 
 def check_allocation(spark: SparkSession) -> None:

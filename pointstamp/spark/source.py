@@ -38,7 +38,7 @@ from pointstamp.service.protocol import (
     GetStatus,
     StagingHandle,
 )
-from pointstamp.spark.access import Access, check_columns
+from pointstamp.spark.access import QUERY_ID, Access, check_columns
 from pointstamp.spark.output_source import COMMIT_S, Reader, StreamReader
 
 if TYPE_CHECKING:
@@ -227,6 +227,8 @@ class TaskCommitMessage(WriterCommitMessage):
     """What a task of the stream hands to the driver."""
 
     staged: StagingHandle
+    query: str | None
+    """The id of the query."""
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -249,15 +251,19 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "bring the records with foreachBatch and service.input(...).send(frame)"
             )
         epoch = self._epoch(int(batch))
-        return TaskCommitMessage(
-            self._access.stage(self._input, epoch, context.partitionId(), iterator)
-        )
+        staged = self._access.stage(self._input, epoch, context.partitionId(), iterator)
+        return TaskCommitMessage(staged, context.getLocalProperty(QUERY_ID))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Release the batch at its epoch, and wait until that has passed; again is the same."""
+        """Release the batch at its epoch, and wait until that has passed; again is the same.
+
+        Raises `EpochError` if the input is past that epoch, and not by this batch: its records
+        would be lost.
+        """
         epoch = self._epoch(batchId)
         ask = self._access.ask
-        release = Commit(self._input, epoch, tuple(_staged(messages)), epoch + 1)
+        query = next((m.query for m in messages if isinstance(m, TaskCommitMessage)), None)
+        release = Commit(self._input, epoch, tuple(_staged(messages)), epoch + 1, query=query)
         wait = AwaitCompletion(epoch, TICK_S)
 
         def released(worker: RemoteWorker) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
+from traceback import format_exception
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -216,7 +217,7 @@ def reporting(communicator: Communicator, control: ControlClient | None) -> Iter
         yield
         communicator.close()
     except BaseException as cause:
-        if not isinstance(cause, Exception):
+        if not isinstance(cause, Exception | SystemExit):
             communicator.abort(cause)
             raise
         found = failure(communicator.index, cause, time.monotonic())
@@ -226,7 +227,8 @@ def reporting(communicator: Communicator, control: ControlClient | None) -> Iter
         if answer is not None:
             with suppress(CommunicationError, TimeoutError):
                 found = load(answer.result(FIRST_CAUSE_S))
-        raise _explained(found, cause) from cause
+        explained = _explained(found, cause)
+        raise explained from (cause if _is_utf8("".join(format_exception(cause))) else None)
 
 
 def _explained(found: Failure, cause: BaseException) -> Exception:
@@ -240,9 +242,26 @@ def _explained(found: Failure, cause: BaseException) -> Exception:
             if isinstance(error, PeerFailedError | PeerLostError) and error.peer is not None:
                 said = str(error).removeprefix(f"worker {error.peer} ")
                 found = replace(found, worker=error.peer, what=said)
+    # Spark encodes it as UTF-8, and where it cannot, the job waits for ever.
+    found = replace(found, what=_as_utf8(found.what), original=_as_utf8(found.original))
     explained = found.as_error()
-    explained.add_note(f"\nThe traceback of worker {found.worker}:\n\n{found.original}")
+    if not hasattr(explained, "__notes__"):  # of a cause that was sent it has one
+        explained.add_note(f"\nThe traceback of worker {found.worker}:\n\n{found.original}")
     return explained
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether a text has no halves of surrogate pairs, as names of files have that are no text."""
+    return _as_utf8(text) == text
+
+
+def _as_utf8(text: str) -> str:
+    r"""A text in which what cannot be encoded is escaped.
+
+    >>> print(_as_utf8("a \udcff b"))
+    a \udcff b
+    """
+    return text.encode(errors="backslashreplace").decode()
 
 
 def hosts_of(context: BarrierTaskContext) -> list[str]:

@@ -15,7 +15,14 @@ from pyspark.sql.functions import min as sql_min
 from pyspark.sql.functions import sum as sql_sum
 
 import pointstamp.spark
-from pointstamp.errors import ColumnError, GraphError, PatternError, SchemaError, UsageError
+from pointstamp.errors import (
+    ColumnError,
+    GraphError,
+    PatternError,
+    SchemaError,
+    UsageError,
+    WorkerError,
+)
 from pointstamp.graph import Graph
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -139,6 +146,12 @@ def test_ids_with_a_collation_are_refused(spark):
     plain = edges.selectExpr("lower(src) collate UTF8_BINARY src", "dst collate UTF8_BINARY dst")
     found = pointstamp.spark.graph(plain, workers=1).connected_components().collect()
     assert [tuple(row) for row in found] == [("a", "a")]
+
+
+def test_ids_that_arrow_has_no_type_for_are_refused(spark):
+    edges = spark.sql("select make_ym_interval(1) as src, make_ym_interval(2) as dst")
+    with pytest.raises(SchemaError, match="ids are interval year to month, which Arrow has no"):
+        pointstamp.spark.graph(edges)
 
 
 def test_weights_that_are_no_numbers_are_refused_by_the_call(spark):
@@ -323,6 +336,8 @@ def test_attributes_may_have_any_name(spark):
     assert graph.filter_vertices("id < 2").edges.columns == edges.columns
     [match] = graph.find("(a)-[e]->(b)", "a.`a.b` < e.`c.d`", limit=2**40).collect()
     assert (match.b["a.b"], match.e["e`f"]) == (6, 8)
+    for condition in ("e.`e``f` = 8 and e.`c.d` = 7", col("e.`e``f`") == 8):
+        assert graph.count("(a)-[e]->(b)", condition) == 1
 
 
 def test_a_graph_without_edges_has_vertices(spark):
@@ -379,6 +394,25 @@ def test_a_condition_that_cannot_be_computed_is_refused_before_anything_runs(
             graph.bfs("id = 1", of_vertices)
     assert spark.sparkContext.statusTracker().getJobIdsForGroup(None) == jobs
     assert graph.count(chain, "a.n = 2 and a.at = timestamp '2020-01-01 00:00:00Z'") == 2
+
+
+@pytest.mark.parametrize("ids", ["'a', 'a', 'b'", "7, 7, 8", "1.5D, 1.5D, 2.5D"])
+def test_ids_that_repeat_are_refused_whatever_is_asked(spark, ids):
+    vertices = spark.sql(f"select explode(array({ids})) as id").selectExpr("id", "id as n")
+    first, _, other = ids.split(", ")
+    edges = spark.sql(f"select {first} as src, {other} as dst")
+    graph = pointstamp.spark.graph(vertices, edges, workers=2)
+    for ask in (
+        lambda: graph.find("(a)-[e]->(b)").collect(),
+        lambda: graph.count("(a)-[e]->(b)"),
+        lambda: graph.count("(a)", f"a.n = {first.strip('D')}"),
+        lambda: graph.bfs(f"n = {other.strip('D')}", f"n = {other.strip('D')}"),
+        lambda: graph.detect_cycles().collect(),
+        lambda: graph.random_walks(1, 1).collect(),
+        lambda: graph.k_core().collect(),
+    ):
+        with pytest.raises(WorkerError, match=r"1 vertices have an id that another one has"):
+            ask()
 
 
 def test_conditions_may_be_columns(spark, graphs):

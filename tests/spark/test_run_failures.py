@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -161,6 +162,38 @@ def test_a_task_that_dies_fails_the_job(spark):
 
     with pytest.raises(Exception, match=r"crashed|lost worker 1|worker 1 went away"):
         run(dies_on_one, {"records": spark.range(1000)}, "id long", 3).collect()
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_worker_that_exits_is_named(spark, fused):
+    def leaves(scope, records):
+        def leave(batch):
+            if scope_index == 1:
+                sys.exit("that is all")
+            return batch
+
+        scope_index = scope.index
+        return records.exchange("id").map_batches(leave)
+
+    numbers = spark.range(0, 1000, 1, 2)
+    with pytest.raises(WorkerError, match=r"^worker 1 called sys\.exit\('that is all'\) before it"):
+        pointstamp.spark.run(leaves, numbers, "id long", workers=2, fused=fused).collect()
+
+
+def test_an_error_whose_text_cannot_be_encoded_is_raised(spark):
+    """As that of a file whose name is no text; the job waited for ever."""
+
+    def fails(scope, records):
+        def check(batch):
+            raise ValueError("no such file: \udcff")
+
+        return records.map_batches(check)
+
+    result = run(fails, {"records": spark.range(0, 100, 1, 2)}, "id long")
+    with pytest.raises(WorkerError, match=r"^worker [01] failed: .*no such file: \\udcff"):
+        result.collect()
+    with pytest.raises(Exception, match=r"ValueError: no such file: \\udcff"):
+        result.groupBy("id").count().collect()
 
 
 def test_a_failed_job_leaves_the_session_usable(spark):

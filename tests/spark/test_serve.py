@@ -245,6 +245,19 @@ def test_too_few_slots_are_said_with_what_to_set(spark):
         )
 
 
+def test_slots_that_a_service_holds_are_not_waited_for(spark, service):
+    """The stage would begin when the service ends."""
+    held = r"of the 4 of the Spark session with master local\[4\] only 2 are free, as long as the "
+    held += "service 'shared' holds 2: "
+    with pytest.raises(SparkSetupError, match=f"^3 workers need .*{held}ask for at most 2 workers"):
+        pointstamp.spark.run(lambda scope, r: r, spark.range(5), workers=3)
+    with pytest.raises(SparkSetupError, match=f"{held}stop what"):
+        serve(spark, 2)
+    ran = pointstamp.spark.run(lambda scope, r: r, spark.range(5))
+    assert ran.count() == 5
+    assert ran.rdd.getNumPartitions() == 2
+
+
 def test_a_worker_that_fails_is_what_is_raised_and_the_session_stays_usable(spark, service):
     # Two workers of the shared service hold two slots, so this one has one.
     failing = serve(spark, 1, name="failing")

@@ -48,14 +48,15 @@ def access(service):
 class Batch:
     """A batch of a stream, on which tasks work as Spark has them."""
 
-    def __init__(self, monkeypatch, access, number):
+    def __init__(self, monkeypatch, access, number, query="first"):
         self.patch, self.access, self.number = monkeypatch, access, number
+        self.properties = {source.BATCH_ID: str(number), source.QUERY_ID: query}
 
     def task(self, partition, *numbers):
         """One try of one task; its message to the driver."""
         context = SimpleNamespace(
             partitionId=lambda: partition,
-            getLocalProperty=lambda name: {source.BATCH_ID: str(self.number)}.get(name),
+            getLocalProperty=self.properties.get,
         )
         self.patch.setattr(source.TaskContext, "get", lambda: context)
         batch = pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64())})
@@ -178,6 +179,42 @@ def test_a_commit_that_is_repeated_changes_nothing(service, batch):
     # Spark replays the whole batch, with other tries, when it did not hear of the commit.
     batch.commit(batch.task(0, 1, 2))
     assert out(service, batch) == [1, 2]
+
+
+def test_a_batch_that_would_be_lost_is_refused(service, batch):
+    """Of another query whose batch has the epoch, or where the program went past it."""
+    batch.commit(batch.task(0, 1))
+    other = Batch(batch.patch, batch.access, batch.number, "other")
+    at = f"at epoch {batch.number + 1}, and the batch of query other for epoch {batch.number}"
+    with pytest.raises(EpochError, match=rf"{at}, 2 records, is not in it: .*one query at a time"):
+        other.commit(other.task(0, 2), other.task(1, 3))
+    other.commit(other.task(0))  # nothing is lost
+    batch.commit(batch.task(0, 1))  # Spark repeats it
+    service.input("n").send([{"n": 4}])
+    service.input("n").advance_to(batch.number + 2)
+    late = Batch(batch.patch, batch.access, batch.number + 1)
+    with pytest.raises(EpochError, match="another query, or the program, has committed"):
+        late.commit(late.task(0, 5))
+    assert out(service, batch) == [1]
+    assert out(service, late) == [4]
+
+
+def test_a_batch_for_an_input_that_is_closed_is_refused(monkeypatch):
+    """Spark took it for committed, so that it was lost, also where the service begins again."""
+    schemas = {"n": SCHEMA}
+    with ps.serve(lambda scope, n: n, 1, inputs=schemas, outputs=schemas) as service:
+        access = Access(
+            *("s", tuple(service.endpoints), service.token, None),
+            *(service.spec.inputs, service.spec.outputs),
+        )
+        before = Batch(monkeypatch, access, 0)
+        before.commit(before.task(0, 1))
+        service.input("n").close()
+        before.commit(before.task(0, 1))  # Spark repeats it
+        late = Batch(monkeypatch, access, 1)
+        with pytest.raises(EpochError, match="'n' is closed and takes nothing more: the batch of"):
+            late.commit(late.task(0, 2))
+        late.commit(late.task(0))
 
 
 def test_a_batch_that_was_aborted_is_run_again(service, batch):

@@ -198,6 +198,12 @@ CASTS = [
     "cast(if(isnan(x), 0, x) as int)",
     "cast(text as double)",
     "cast(n as string)",
+    "cast(x as string)",
+    "cast(cast(x as float) as string)",
+    "x * 1e10 || ' and ' || cast(n as double)",
+    "cast(100.0 * n as double) || ''",
+    "cast(cast('-Infinity' as double) as string)",
+    "ceil(9007199254740993 + n) + floor(n)",
     "cast(exact as string)",
     "cast(n as boolean)",
 ]

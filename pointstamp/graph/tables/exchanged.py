@@ -25,6 +25,7 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Pipeline
 from pointstamp.dataflow.stash import Stash, in_memory
+from pointstamp.errors import GraphError
 from pointstamp.graph.tables.answer_values import as_values
 from pointstamp.graph.tables.attached import (
     NumberedTable,
@@ -460,14 +461,20 @@ def _numbered(name: str) -> tuple[str, ...]:
 def whole_graphs(
     vertices: Stream[Any], edges: Stream[Any], of_vertices: list[str], of_edges: list[str]
 ) -> Stream[Any]:
-    """The graph of each time, at every worker, with the columns that are named of both."""
+    """The graph of each time, at every worker, with the columns that are named of both.
+
+    Refuses ids that repeat: of a vertex that is there twice one record alone would have the edges.
+    """
     return graphs_of(
         vertices.map_batches(lambda batch: batch.select([*of_vertices, NUMBER])),
         edges.map_batches(lambda batch: batch.select([*of_edges, *_ENDS, NUMBER])),
+        _check_numbers,
     )
 
 
-def graphs_of(vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
+def graphs_of(
+    vertices: Stream[Any], edges: Stream[Any], check: Callable[[_WholeGraph], None] | None = None
+) -> Stream[Any]:
     """The graph of each time, at every worker, with all columns that are given of both."""
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Input, Output], None]:
@@ -477,7 +484,10 @@ def graphs_of(vertices: Stream[Any], edges: Stream[Any]) -> Stream[Any]:
         def logic(of_vertices: Input, of_edges: Input, output: Output) -> None:
             stash.take(of_vertices, of_edges)
             for cap, batches in stash:
-                output.session(cap).give(_whole(*map(in_memory, batches)))
+                whole = _whole(*map(in_memory, batches))
+                if check is not None:
+                    check(whole)
+                output.session(cap).give(whole)
 
         return logic
 
@@ -503,6 +513,19 @@ def _whole(vertices: list[Any], edges: list[Any]) -> _WholeGraph:
     source, target = (place[kept] for place in places)
     rows = numbers(links.column(NUMBER).combine_chunks())
     return _WholeGraph(NumberedGraph(len(ids), source, target, people, links), ids, rows)
+
+
+def _check_numbers(whole: _WholeGraph) -> None:
+    """Refuse vertices of which two have one number; which ids those are may not be here."""
+    table = whole.graph.vertices
+    if table is not None and ID in table.schema.names:
+        check_unique(whole.vertices, table.column(ID))
+    n_repeated = int((whole.vertices[1:] == whole.vertices[:-1]).sum())
+    if n_repeated:
+        raise GraphError(
+            f"{n_repeated} vertices have an id that another one has, or the same hash of 64 bits: "
+            "validate() names one of the ids that repeat"
+        )
 
 
 def _in_order(batches: list[Any]) -> Any:

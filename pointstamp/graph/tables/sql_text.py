@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     r"""\s*(?:
         (?P<number>\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?)
       | (?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
-      | (?P<quoted>`[^`]+`)
+      | (?P<quoted>`(?:[^`]|``)+`)
       | (?P<word>[^\W\d]\w*)
       | (?P<sign><=>|<=|>=|<>|!=|==|\|\||[=<>+\-*/%(),.])
     )""",
@@ -301,11 +301,11 @@ class _SqlParser:
                 self._expect(")")
                 return Computed(name, ())
             return Computed(name, self._listed(self.disjunction))
-        parts = [token.strip("`")]
+        parts = [_plain_name(token)]
         while self._take("."):
             if self.kind not in ("word", "quoted"):
                 self.fail("a name was expected here, after '.'")
-            parts.append(self.token.strip("`"))
+            parts.append(_plain_name(self.token))
             self._step()
         return Named(tuple(parts))
 
@@ -341,6 +341,11 @@ def _number(token: str) -> Constant:
     if token.isdigit():
         return Constant(int(token))
     return Constant(float(token), "" if "e" in token.lower() else "decimal")
+
+
+def _plain_name(token: str) -> str:
+    """A name without the backticks around it, of which two are one in it."""
+    return token[1:-1].replace("``", "`") if token[0] == "`" else token
 
 
 def _unquoted(token: str) -> str:

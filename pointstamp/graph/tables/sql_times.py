@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -115,7 +116,30 @@ def as_text(value: Any, zone: str | None) -> Any:
         # Of microseconds, whose text has a point, behind which zeros at the end say nothing.
         text = pc.cast(pc.cast(value, _CLOCK, safe=False), pa.string())
         return pc.replace_substring_regex(text, r"\.?0*$", "")
+    if pa.types.is_floating(value.type):
+        return _texts_of_floats(value)
     return pc.cast(value, pa.string())
+
+
+def _texts_of_floats(value: Any) -> Any:
+    """Floats as Spark writes them, which is as Java does: 100.0, 1.0E10."""
+    if isinstance(value, pa.Scalar):
+        return pa.scalar(_texts_of_floats(pa.array([value.as_py()], value.type))[0].as_py())
+    short = pa.types.is_float32(value.type)
+    kind = np.float32 if short else np.float64
+    texts = [None if one is None else _text_of(kind(one)) for one in value.to_pylist()]
+    return pa.array(texts, pa.string())
+
+
+def _text_of(number: Any) -> str:
+    if np.isnan(number):
+        return "NaN"
+    if np.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return np.format_float_positional(number, trim="0")
+    text = np.format_float_scientific(number, trim="0", exp_digits=1)
+    return text.replace("e+", "E").replace("e", "E")
 
 
 _UNITS = {

@@ -62,8 +62,6 @@ _PLAIN: dict[str, str] = {
     "upper": "utf8_upper",
     "length": "utf8_length",
     "coalesce": "coalesce",
-    "floor": "floor",
-    "ceil": "ceil",
 }
 _ALIASES = {
     "isnull": "is_null",
@@ -498,6 +496,11 @@ def _of_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: function(_float(value))
 
 
+def _of_fractions(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of what may be no integer; these are what they are, and may be over 2**53."""
+    return lambda value: value if pa.types.is_integer(value.type) else function(value)
+
+
 def _ln(value: Any) -> Any:
     """As in SQL: null where there is none, of 0 and less."""
     has_none = pc.less_equal(value, pa.scalar(0.0))
@@ -509,6 +512,8 @@ _OWN: dict[str, Callable[..., Any]] = {
     "sqrt": _of_floats(pc.sqrt),
     "ln": _of_floats(_ln),
     "exp": _of_floats(pc.exp),
+    "floor": _of_fractions(pc.floor),
+    "ceil": _of_fractions(pc.ceil),
     "divide": _divide,
     "remainder": _remainder,
     "mod": _remainder,
