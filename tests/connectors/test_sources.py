@@ -116,6 +116,52 @@ def test_outside_of_a_run_epochs_go_on_by_themselves() -> None:
     assert ps.execute(main) == [[0, 1, 2, 3, 4]]
 
 
+class Growing(Ranges):
+    """Each partition always has more, and a second one turns up when the first is read."""
+
+    discover_s = 1e-9
+    most = 2000
+
+    def partitions(self) -> Sequence[str]:
+        return ["a", "b"] if self.opened else ["a"]
+
+    def open(self, partition: str, position: Any) -> Iterator[Any]:
+        self.opened.append((partition, position))
+        for n in range(self.most):
+            yield [(partition, n)], n + 1
+        raise AssertionError("no other partition was read")
+
+
+class _Seen(Exception):
+    """What was waited for has come."""
+
+
+def _until_b(source: Any) -> None:
+    def look(record: Any) -> None:
+        if record[0] == "b":
+            raise _Seen
+
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            scope.source(source).inspect(look)
+
+    with pytest.raises(WorkerError, match="_Seen"):
+        ps.execute(main)
+
+
+def test_partitions_that_turn_up_are_read_though_others_always_have_more() -> None:
+    source = Growing({})
+    _until_b(source)
+    assert source.opened == [("a", None), ("b", None)]
+
+
+def test_partitions_that_turn_up_may_be_read_from_a_position_of_their_own() -> None:
+    source: Any = Growing({})
+    source.start_of_new = "beginning"
+    _until_b(source)
+    assert source.opened == [("a", None), ("b", "beginning")]
+
+
 def test_readers_are_closed_when_the_dataflow_fails() -> None:
     closed = []
 
