@@ -410,6 +410,42 @@ def test_a_partition_that_was_read_in_part_must_be_there_when_a_run_goes_on(
     assert sink.events.count("abort") >= 1
 
 
+class PlainSink:
+    """A sink that is at least once: what it is given is there."""
+
+    def __init__(self, given: list[Any]) -> None:
+        self.given = given
+
+    def open(self, context: SinkContext) -> PlainSink:
+        return self
+
+    def write(self, batch: Any) -> None:
+        self.given += batch
+
+    def close(self) -> None:
+        pass
+
+
+def test_windows_that_the_next_run_goes_on_with_are_not_sent_by_this_one(tmp_path: Path) -> None:
+    def counted(upto: int, checkpoint: Path | None) -> list[tuple[int, int]]:
+        given: list[Any] = []
+
+        def flow(scope: Any) -> None:
+            times = scope.source(Ranges({"p": upto})).map(lambda record: 5 * record[1])
+            counts, _ = times.count_window(
+                ps.Tumbling(10), lambda time: time, clock=ps.EventClock()
+            )
+            counts.sink(PlainSink(given))
+
+        ps.run(flow, threads=True, checkpoint=checkpoint)
+        return [(window.start, window.value) for window in given]
+
+    assert counted(1, tmp_path) == []
+    assert counted(2, tmp_path) == []
+    assert counted(4, tmp_path) == [(0, 2)]
+    assert counted(4, None) == [(0, 2), (10, 2)]
+
+
 def test_records_that_are_delayed_beyond_the_last_epoch_come_out_at_the_end(
     tmp_path: Path,
 ) -> None:
