@@ -330,8 +330,11 @@ class SqlSinkWriter:
     def _type_of(self, name: str, values: list[Any]) -> pa.DataType:
         """That of records, of which some may be decimals and others integers."""
         try:
-            # Arrow makes floats of integers and floats, and so also of decimals and floats.
-            return pa.array([Decimal(v) if type(v) is int else v for v in values]).type
+            # Arrow makes no decimals of integers beside them.
+            found: pa.DataType = pa.array(
+                [Decimal(v) if type(v) is int else v for v in values]
+            ).type
+            return found
         except (pa.ArrowException, TypeError) as error:
             raise SinkError(
                 f"{self._sink}: column {name!r} is NUMERIC, and takes decimals and integers: "
