@@ -219,16 +219,17 @@ class EventTimes:
                 f"{self._operator} needs event times of one kind, and was given "
                 f"{' and '.join(sorted(map(str, kinds)))} in one batch: make all of them one kind"
             )
-        kind = kinds.pop()
+        kind = None if None in kinds else kinds.pop()
         if kind is None or (kind == INTEGER) == self._is_calendar:
             bad = next(v for v in values if kind_of_time(v) is None or kind is not None)
             raise self._no_time(type(bad).__name__, bad, kind)
-        if kind == INTEGER:
-            return self._of_array(np.asarray(values))
+        if kind == INTEGER and (found := np.asarray(values)).dtype.kind in "iu":
+            return self._of_array(found)
         counted = list(map(to_number, values))
-        if kind == DURATION and not _INT64[0] <= min(counted) <= max(counted) <= _INT64[1]:
+        if not _INT64[0] <= min(counted) <= max(counted) <= _INT64[1]:
+            unit = "" if kind == INTEGER else " in microseconds,"
             raise DataError(
-                f"{self._operator} counts event times in microseconds, in 63 bits; some do not fit"
+                f"{self._operator} counts event times{unit} in 63 bits; some do not fit"
             )
         return kind, np.array(counted, np.int64)
 

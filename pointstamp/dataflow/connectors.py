@@ -35,6 +35,7 @@ class Source(Protocol):
 
     - `discover_s`, a number: new partitions may turn up, and are looked for every so many
       seconds. Such a source does not end.
+    - `start_of_new`: the position from which such partitions are read (None).
     - `poll_s`, a number: how many seconds to wait where a reader had nothing (0.05).
     - `at_once`, a number: how many partitions a worker reads at the same time (all).
     - `ends_for_good`, whether a program that begins again need not look for more behind the end of

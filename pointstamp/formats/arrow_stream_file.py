@@ -197,7 +197,7 @@ def read_stream(path: Path) -> Streamed:
     Raises
     ------
     FileFormatError
-        If it is not such a file, or cannot be read.
+        If it is not such a file, cannot be read, or is damaged.
     """
     is_written = is_being_written(path)  # before what is read, or it might end in between
     try:
@@ -208,18 +208,33 @@ def read_stream(path: Path) -> Streamed:
         raise FileFormatError(f"{path}: this is no Arrow stream; it begins with {data[:8]!r}")
     try:
         reader = pa.ipc.open_stream(data)
+        _ = reader.schema.names  # texts, if they are not damaged
     except (pa.ArrowInvalid, OSError):
         return Streamed(is_being_written=is_written)  # not even its schema is whole
-    metadata = {k.decode(): v.decode() for k, v in (reader.schema.metadata or {}).items()}
+    except (pa.ArrowNotImplementedError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{path}: its schema is damaged: {error}") from error
+    metadata = {
+        k.decode("utf-8", "replace"): v.decode("utf-8", "replace")
+        for k, v in (reader.schema.metadata or {}).items()
+    }
     batches: list[Any] = []
     try:
         while True:
-            batches.append(reader.read_next_batch())
+            batches.append(_checked(reader.read_next_batch(), path, len(batches)))
     except StopIteration:
         is_whole = data.endswith(_END)
     except (pa.ArrowInvalid, OSError):
         is_whole = False
     return Streamed(metadata, batches, is_whole, is_written and not is_whole)
+
+
+def _checked(batch: Any, path: Path, number: int) -> Any:
+    """A batch whose columns may be looked at: Arrow looks beyond the ends of damaged ones."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowException as error:
+        raise FileFormatError(f"{path}: batch {number} is damaged: {error}") from error
+    return batch
 
 
 def is_being_written(path: Path) -> bool:

@@ -25,7 +25,7 @@ from pointstamp.containers.registry import kind_of
 from pointstamp.errors import SinkError, UsageError
 from pointstamp.formats.connector_arguments import check_text
 from pointstamp.formats.extras import require_extra
-from pointstamp.formats.kafka_source import client_config, new_client
+from pointstamp.formats.kafka_source import client_config, goes_on, new_client
 from pointstamp.formats.sink_claims import claim
 
 TIMEOUT_S = 60.0
@@ -254,13 +254,14 @@ class KafkaSink:
         deadline = time.monotonic() + TIMEOUT_S
         while left:
             for message in client.consume(10_000, 0.1):
-                deadline = time.monotonic() + TIMEOUT_S
                 error = message.error()
                 if error is None:
+                    deadline = time.monotonic() + TIMEOUT_S
                     yield message.key(), message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
+                    deadline = time.monotonic() + TIMEOUT_S
                     left.discard(message.partition())
-                else:
+                elif not goes_on(error):
                     raise KafkaException(error)
             if time.monotonic() > deadline:
                 raise SinkError(

@@ -25,7 +25,13 @@ N_MESSAGES = 10_000
 TIMEOUT_S = 30.0
 """How long a broker may take to say what there is."""
 
+DISCOVER_S = 2.0
+"""The same of new partitions, for which a worker that reads others would wait."""
+
 POLL_S = 0.01
+
+BEGINNING = -2
+"""The offset by which Kafka calls the first message that it has."""
 
 _Place = tuple[str, int]
 """A topic, and the number of a partition of it."""
@@ -70,7 +76,8 @@ class KafkaSource:
     topics : str or sequence of str
     start : str
         Where a partition begins that there is no position of: "earliest", or "latest", which is
-        behind what it has when it is first read.
+        behind what it has when it is first read. Partitions that turn up while it runs are read
+        from their beginning.
     follow : bool
         Whether to wait for more at the end of a partition. Otherwise that is the end of it.
     discover_s : float, optional
@@ -130,47 +137,58 @@ class KafkaSource:
         self._config = client_config(servers, config, _OURS, "KafkaSource")
         self._of_thread = threading.local()
         self.discover_s = discover_s
+        self.start_of_new = BEGINNING
         self.poll_s = POLL_S
 
     def partitions(self) -> Sequence[str]:
         """As `topic-0` and so on."""
-        client = self._new_client()
+        known = None if self.discover_s is None else getattr(self._of_thread, "listed", None)
+        reading: _SharedConsumer | None = getattr(self._of_thread, "client", None)
+        is_open = reading is not None and not reading.is_closed
+        client = reading.client if reading is not None and is_open else self._new_client()
+        timeout_s = TIMEOUT_S if known is None else DISCOVER_S
         try:
-            return [
+            self._of_thread.listed = [
                 f"{topic}-{number}"
                 for topic in self._topics
-                for number in _partitions_of(client, self._servers, topic)
+                for number in _partitions_of(client, self._servers, topic, timeout_s)
             ]
+        except SourceError as error:
+            # While brokers are away a worker goes on with the partitions that it knows.
+            if known is None or error.__cause__ is None or not goes_on(error.__cause__.args[0]):
+                raise
         finally:
-            client.close()
+            if not is_open:
+                client.close()
+        return list(self._of_thread.listed)
 
     def open(
         self, partition: str, position: int | None
     ) -> Iterator[tuple[list[KafkaMessage], int] | None]:
         """The messages from an offset on; see `Source`."""
-        from confluent_kafka import OFFSET_BEGINNING
-
-        if position is not None and (type(position) is not int or position < 0):
+        if position is not None and (
+            type(position) is not int or (position < 0 and position != BEGINNING)
+        ):
             raise PositionError(f"an offset is an integer of at least 0; found {position!r}")
         topic, _, number = partition.rpartition("-")
         place = topic, int(number)
         client = self._client()
         try:
             if position is not None or self._start == "earliest":
-                client.begin(place, OFFSET_BEGINNING if position is None else position)
+                client.begin(place, BEGINNING if position is None else position)
             else:
                 position = client.end_of(place)
                 client.begin(place, position)
                 yield [], position  # a program that ends now begins there again
             while True:
-                messages, is_end = client.take(place, position)
-                if messages:
-                    position = messages[-1].offset + 1
+                messages, after, is_end = client.take(place, position)
+                if after is not None and after != position:
+                    position = after
                     yield messages, position
+                elif self._follow or not is_end:
+                    yield None
                 if is_end and not self._follow:
                     return
-                if not messages:
-                    yield None
         finally:
             client.end(place)
 
@@ -250,11 +268,27 @@ def new_client(kind: Callable[[dict[str, Any]], Any], config: dict[str, Any], wh
         ) from error
 
 
-def _partitions_of(client: Any, servers: str, topic: str) -> list[int]:
+def goes_on(error: Any) -> bool:
+    """Whether a client that reads goes on by itself after an error.
+
+    It does when brokers come back, and without the group that it has to name and is never in.
+    """
+    from confluent_kafka import KafkaError
+
+    return error.code() in (
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TRANSPORT,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+    )
+
+
+def _partitions_of(client: Any, servers: str, topic: str, timeout_s: float) -> list[int]:
     from confluent_kafka import KafkaException
 
     try:
-        found = client.list_topics(topic, TIMEOUT_S).topics[topic]
+        found = client.list_topics(topic, timeout_s).topics[topic]
     except KafkaException as error:
         raise SourceError(f"Kafka at {servers}: {error.args[0].str()}") from error
     if found.error is not None:
@@ -268,7 +302,7 @@ class _SharedConsumer:
     def __init__(self, client: Any, servers: str) -> None:
         from confluent_kafka import KafkaError
 
-        self._client = client
+        self.client = client
         self._servers = servers
         self._waiting: dict[_Place, deque[Any]] = {}
         """By partition that is read: messages, and events, that were not asked for yet."""
@@ -276,12 +310,6 @@ class _SharedConsumer:
         """The topics of which the client knows where their partitions are."""
         self._end = KafkaError._PARTITION_EOF
         self._lost = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
-        self._passing = (
-            KafkaError._ALL_BROKERS_DOWN,
-            KafkaError._TRANSPORT,
-            KafkaError._RESOLVE,
-            KafkaError._TIMED_OUT,
-        )
         self.is_closed = False
 
     def end_of(self, place: _Place) -> int:
@@ -289,7 +317,7 @@ class _SharedConsumer:
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
-            _, end = self._client.get_watermark_offsets(TopicPartition(*place), TIMEOUT_S)
+            _, end = self.client.get_watermark_offsets(TopicPartition(*place), TIMEOUT_S)
         except KafkaException as error:
             raise SourceError(f"Kafka at {self._servers}: {error.args[0].str()}") from error
         return int(end)
@@ -301,16 +329,22 @@ class _SharedConsumer:
         if place[0] not in self._known:
             # Else the client looks for the leader of a partition when it has missed it, half a
             # second later.
-            _partitions_of(self._client, self._servers, place[0])
+            _partitions_of(self.client, self._servers, place[0], TIMEOUT_S)
             self._known.add(place[0])
         self._waiting[place] = deque()
-        self._client.incremental_assign([TopicPartition(*place, offset)])
+        self.client.incremental_assign([TopicPartition(*place, offset)])
 
-    def take(self, place: _Place, position: int | None) -> tuple[list[KafkaMessage], bool]:
-        """What is at hand of a partition, and whether that is its end for now."""
+    def take(
+        self, place: _Place, position: int | None
+    ) -> tuple[list[KafkaMessage], int | None, bool]:
+        """What is at hand of a partition, the position after it, and whether it ends there.
+
+        At the end that is behind what is no message as well, such as the end of a transaction:
+        Kafka keeps that no longer than the messages, and would not have the position before it.
+        """
         waiting = self._waiting[place]
         if not waiting:
-            for message in self._client.consume(N_MESSAGES, 0.0):
+            for message in self.client.consume(N_MESSAGES, 0.0):
                 self._hand_out(message)
         found: list[KafkaMessage] = []
         is_end = False
@@ -319,17 +353,20 @@ class _SharedConsumer:
             error = message.error()
             if error is None:
                 found.append(_as_record(message))
+                position = message.offset() + 1
             elif error.code() == self._end:
                 is_end = True
+                if message.offset() >= 0:
+                    position = max(message.offset(), position or 0)
             elif error.code() in self._lost:
                 raise PositionError(
                     f"Kafka at {self._servers}: partition {place[1]} of {place[0]!r} does not have "
                     f"offset {position} any more ({error.str()}): it keeps messages for a time; "
                     "read again from a checkpoint of its own, or with start='latest'"
                 )
-            elif error.code() not in self._passing:
+            elif not goes_on(error):
                 raise SourceError(f"Kafka at {self._servers}: {error.str()}")
-        return found, is_end
+        return found, position, is_end
 
     def _hand_out(self, message: Any) -> None:
         waiting = self._waiting.get((message.topic(), message.partition()))
@@ -338,7 +375,7 @@ class _SharedConsumer:
             return
         error = message.error()
         # Of a partition that is read no more; of none, it is of the client.
-        if error is not None and error.code() not in (self._end, *self._passing):
+        if error is not None and error.code() != self._end and not goes_on(error):
             raise SourceError(f"Kafka at {self._servers}: {error.str()}")
 
     def end(self, place: _Place) -> None:
@@ -346,10 +383,10 @@ class _SharedConsumer:
         from confluent_kafka import TopicPartition
 
         if self._waiting.pop(place, None) is not None and self._waiting:
-            self._client.incremental_unassign([TopicPartition(*place)])
+            self.client.incremental_unassign([TopicPartition(*place)])
         if not self._waiting and not self.is_closed:
             self.is_closed = True
-            self._client.close()
+            self.client.close()
 
 
 def _as_record(message: Any) -> KafkaMessage:

@@ -14,6 +14,7 @@ every one does, and what a program that was lost has left there would have to be
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
@@ -241,6 +242,8 @@ class SqlSinkWriter:
         self._run = run
         self._schema = schema
         self._has_types = has_types
+        self._numerics = [field.name for field in schema if _is_numeric(field.type)]
+        """Columns that have decimals of any size, for which Arrow has no type."""
         self._trial = trial
         self._tried: list[Token] = []
         """What was prepared, and may not be committed yet."""
@@ -286,6 +289,8 @@ class SqlSinkWriter:
         self._tried = []
 
     def _columns(self, batch: Any) -> pa.RecordBatch:
+        if self._numerics:
+            return self._with_decimals(batch)
         if self._has_types:
             return columns_of(batch, self._schema, self._sink)
         names = self._schema.names
@@ -300,6 +305,45 @@ class SqlSinkWriter:
                 f"{self._sink}: the table has the columns {names}; found {columns.schema.names}"
             )
         return columns.select(names)
+
+    def _with_decimals(self, batch: Any) -> pa.RecordBatch:
+        """The columns of a table in which decimals are of the types that come."""
+        schema = self._schema
+        if kind_of(batch).has_columns:
+            batch = columns_of(batch, None, self._sink)
+            types = {field.name: field.type for field in batch.schema}
+        else:
+            values = values_of(batch, schema.names, self._sink)
+            types = {name: self._type_of(name, values[name]) for name in self._numerics}
+        for name in self._numerics:
+            kind = types.get(name, pa.null())
+            if not (pa.types.is_decimal(kind) or pa.types.is_integer(kind)):
+                if not pa.types.is_null(kind):
+                    raise SinkError(
+                        f"{self._sink}: column {name!r} is NUMERIC, and takes decimals and "
+                        f"integers; found {kind}"
+                    )
+                kind = pa.int64()
+            schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
+        return columns_of(batch, schema, self._sink)
+
+    def _type_of(self, name: str, values: list[Any]) -> pa.DataType:
+        """That of records, of which some may be decimals and others integers."""
+        try:
+            # Arrow makes no decimals of integers beside them.
+            found: pa.DataType = pa.array(
+                [Decimal(v) if type(v) is int else v for v in values]
+            ).type
+            return found
+        except (pa.ArrowException, TypeError) as error:
+            raise SinkError(
+                f"{self._sink}: column {name!r} is NUMERIC, and takes decimals and integers: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.OpaqueType) and kind.type_name == "numeric"
 
 
 def _sqlite_refuses(kind: pa.DataType) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,7 +50,8 @@ class SqlSource:
     SourceError
         While it runs, if the database refuses; if more than `batch_rows` rows have one key.
     ColumnError, SchemaError
-        If the result does not have the key, or does not fit the schema.
+        If the result does not have the key, or its type is none of these; if it does not fit the
+        schema.
 
     Notes
     -----
@@ -57,7 +59,8 @@ class SqlSource:
     is read as a whole if keys become visible in their order: a number from a sequence, drawn by
     a transaction that commits after one that drew later, is passed over. What is changed or
     deleted in rows that were read is not seen. An index on the key makes each batch cheap.
-    Keys are of what a driver takes back as it has given it: integers, texts, times.
+    Keys are of what a driver takes back as it has given it: integers, texts, times. Cast others
+    in the query, such as NUMERIC of PostgreSQL.
 
     Examples
     --------
@@ -147,8 +150,9 @@ class SqlSource:
         keys = rows.column(self._key)
         last = keys[-1].as_py()
         # The one row more says whether the others have all of their last key.
-        if isinstance(last, str):
-            # The database says which texts are one: case, accents or spaces may be nothing to it.
+        if isinstance(last, str | bytes | UUID):
+            # Some of them may have come as bytes that are none, and the database says which texts
+            # are one: case, accents or spaces may be nothing to it.
             rows = self._rows(connection, partition, position, last, options)
         else:
             rows = rows.slice(0, pc.index(keys, keys[-1]).as_py())
@@ -185,9 +189,21 @@ class SqlSource:
                 f"ORDER BY {key}{limit}",
                 tuple(value for _, value in given) or None,
             )
-            rows: pa.Table = cursor.fetch_arrow_table()
+            try:
+                rows: pa.Table = cursor.fetch_arrow_table()
+            except pa.ArrowException as error:
+                raise SourceError(
+                    f"{self}: the rows cannot be read: {error}; if columns were changed meanwhile, "
+                    "run it again"
+                ) from error
         if self._key not in rows.column_names:
             raise ColumnError(f"{self}: the result has no {self._key!r}, but {rows.column_names}")
+        # Here, as a key that is not taken back would fail when there is more to read.
+        if not _may_be_key(rows.schema.field(self._key).type):
+            raise SchemaError(
+                f"{self}: the key {self._key!r} is of type {rows.schema.field(self._key).type}, "
+                "which a driver does not take back: cast it in the query, to a number or a text"
+            )
         return rows
 
     def _chosen(self, rows: pa.Table) -> pa.Table:
@@ -207,3 +223,26 @@ class SqlSource:
 
     def __repr__(self) -> str:
         return f"SqlSource({self._database!r}, {self._queries!r}, key={self._key!r})"
+
+
+def _may_be_key(kind: pa.DataType) -> bool:
+    """Whether a driver takes back values of a type as it has given them.
+
+    >>> _may_be_key(pa.int64()), _may_be_key(pa.list_(pa.int64()))
+    (True, False)
+    """
+    of = pa.types
+    return bool(
+        (of.is_primitive(kind) and not of.is_interval(kind))
+        or of.is_null(kind)
+        or of.is_decimal(kind)
+        or of.is_string(kind)
+        or of.is_large_string(kind)
+        or of.is_string_view(kind)
+        or of.is_binary(kind)
+        or of.is_large_binary(kind)
+        or of.is_binary_view(kind)
+        or of.is_fixed_size_binary(kind)
+        or of.is_dictionary(kind)
+        or isinstance(kind, pa.UuidType)
+    )

@@ -39,6 +39,9 @@ LOGGER = logging.getLogger("pointstamp.metrics")
 ANSWER_S = 2.0
 """How long workers may take to answer."""
 
+CLOSE_S = 60.0
+"""How long providers may take the rest, at the end of a program."""
+
 EPOCH, PART, SNAPSHOT = "pointstamp.epoch", "pointstamp.epoch.worker", "pointstamp.snapshot"
 
 
@@ -77,10 +80,19 @@ class TelemetryExport:
         self._thread.start()
 
     def close(self) -> None:
-        """Give what there is, and end; no thread is left when it returns, unless abandoned."""
-        if not self._is_abandoned:
-            self._is_over.set()
-            self._thread.join()
+        """Give what there is, and end.
+
+        No thread is left when it returns, unless it was abandoned, or an exporter hangs.
+        """
+        if self._is_abandoned:
+            return
+        self._is_over.set()
+        self._thread.join(CLOSE_S)
+        if self._thread.is_alive():
+            LOGGER.warning(
+                "telemetry of %r was not taken by its providers within %g s, and is not waited for",
+                *(self._name, CLOSE_S),
+            )
 
     def abandon(self) -> None:
         """The same, an interval after it returns; takes no lock, so the collector may call it."""

@@ -161,7 +161,8 @@ class _Walk:
             began = int(activities.began[i])
             self._add("operator", activities.name(i), worker, began, moment)
             i -= 1
-        before = int(activities.ended[i]) if i >= 0 else _NEVER
+        # Not later, also in a log that is damaged, or this would go on for ever.
+        before = min(int(activities.ended[i]), began) if i >= 0 else _NEVER
         arrival = self._arrivals[worker].last(before, moment, began)
         if arrival is not None and arrival.sent > before:
             self._add(arrival.kind, arrival.name, arrival.sender, arrival.sent, began)

@@ -7,7 +7,7 @@ to the last batch that is whole, and what is missing is said.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from pointstamp.formats.arrow_stream_file import (
     Streamed,
     is_being_written,
     read_stream,
+    schema_of,
     table_of,
 )
 from pointstamp.observability.event_types import (
@@ -190,11 +191,12 @@ def _read_events(path: Path, of: EventType, missing: list[str]) -> Streamed:
             f"{path} is a log of version {version}, and this Pointstamp reads version {VERSION}: "
             "read it with the one that wrote it"
         )
-    if streamed.batches and set(streamed.batches[0].schema.names) != set(of.columns):
-        raise FileFormatError(
-            f"{path}: it should have the columns {', '.join(of.columns)}, and has "
-            f"{', '.join(streamed.batches[0].schema.names)}"
-        )
+    if streamed.batches:
+        found = {each.name: each.type for each in streamed.batches[0].schema}
+        if found != {each.name: each.type for each in schema_of(of.columns)}:
+            raise FileFormatError(
+                f"{path}: it should have the columns {_said(of.columns)}, and has {_said(found)}"
+            )
     if not streamed.is_whole:
         n_events = sum(batch.num_rows for batch in streamed.batches)
         why = "still runs" if streamed.is_being_written else "was stopped"
@@ -203,6 +205,10 @@ def _read_events(path: Path, of: EventType, missing: list[str]) -> Streamed:
             f"{n_events} events of whole batches are here"
         )
     return streamed
+
+
+def _said(columns: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} ({kind})" for name, kind in columns.items())
 
 
 def _columns(of: EventType, streamed: Streamed) -> Columns:

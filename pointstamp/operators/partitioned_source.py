@@ -204,6 +204,7 @@ class _PartitionReading:
         self._epoch_s = epoch_s
         self._clock = info.environment.clock
         self._discover_s = _discover_s(source)
+        self._start_of_new: Any = getattr(source, "start_of_new", None)
         self._poll_s: float = getattr(source, "poll_s", POLL_S)
         self._at_once: int | None = getattr(source, "at_once", None)
         self._ends_for_good = bool(getattr(source, "ends_for_good", False))
@@ -217,6 +218,8 @@ class _PartitionReading:
         self._sizes: dict[str, int] = {}
         """By partition, where the source says it and something asks: how much there is in it."""
         self._listed_at = self._epoch_began = self._clock()
+        self._listing_s = 0.0
+        """How long it took to list partitions, the last time."""
         self._has_sent = False
         self._has_ended = False
         self._is_timed = False
@@ -257,9 +260,12 @@ class _PartitionReading:
             return list(partitions[index::peers])
         return [name for name in partitions if hash_key(name) % peers == index]
 
-    def _add(self, partitions: Sequence[str]) -> None:
+    def _add(self, partitions: Sequence[str], start: Any = None) -> None:
         """Have partitions that are new read, and forget those that are read and gone."""
         for name in self._own(partitions):
+            if start is not None and name not in self._known:
+                # Kept at once: a program that begins again does not know that it had turned up.
+                self._positions.setdefault(name, (start, False))
             position, is_end = self._positions.get(name, (None, False))
             # What a program has come to the end of may go on before the next one begins.
             is_over = is_end and self._ends_for_good
@@ -303,6 +309,10 @@ class _PartitionReading:
             return capability.live
         if self._info.is_throttled():
             return False
+        if self._at_once is None:
+            # Partitions that are read side by side may always have more, and those that turn up
+            # would never have their turn. But listing is to take a small part of the time.
+            self._discover(9 * self._listing_s)
         while (found := self._next()) is not None:
             partition, (data, position) = found
             with outputs[0].session(capability) as session:
@@ -366,9 +376,7 @@ class _PartitionReading:
     def _rest(self) -> None:
         """Nothing is at hand: look again later, or end."""
         if self._discover_s is not None:
-            if self._clock() - self._listed_at >= self._discover_s:
-                self._listed_at = self._clock()
-                self._add(partitions_of(self._source, self._name))
+            self._discover()
         elif not self._open:
             if self._run is None:
                 self._capability.drop()
@@ -379,6 +387,15 @@ class _PartitionReading:
         if not self._is_timed:
             self._is_timed = True
             self._info.environment.later(0.0 if self._waiting else self._poll_s, self._look_again)
+
+    def _discover(self, least_s: float = 0.0) -> None:
+        """Look for new partitions, if the last time was long enough ago."""
+        began = self._clock()
+        if self._discover_s is None or began - self._listed_at < max(self._discover_s, least_s):
+            return
+        self._add(partitions_of(self._source, self._name), self._start_of_new)
+        self._listed_at = self._clock()
+        self._listing_s = self._listed_at - began
 
     def _look_again(self) -> None:
         self._is_timed = False

@@ -89,6 +89,8 @@ def windowed(
             builder.new_input(largest, Broadcast(), Interest.ALWAYS)
     # What is restored is released later, for which there must be a capability.
     is_durable = builder.states.durable_state is not None
+    run = sides[0].stream.scope.environment.run_epochs
+    goes_on = run is not None and run.commits_later
     results: Stream[Any] = builder.new_output(initial=is_durable)
     late: list[Stream[Any]] = [builder.new_output(initial=False) for _ in sides]
 
@@ -100,7 +102,7 @@ def windowed(
             _declare(state, info, sides, readers, function)
         logic: _ByTimestamps | _ByRecords
         if isinstance(clock, EventClock):
-            logic = _ByRecords(state, readers, number, clock, function, info, timestamp)
+            logic = _ByRecords(state, readers, number, clock, function, info, timestamp, goes_on)
         else:
             numbered = NumberedClock(clock, name, is_calendar=windows.is_calendar)
             logic = _ByTimestamps(state, readers, number, numbered, function, timestamp)
@@ -201,6 +203,7 @@ class _ByRecords:
         function: WindowFunction,
         info: OperatorInfo,
         timestamp: Timestamp,
+        goes_on: bool,
     ) -> None:
         idle_s = None if clock.idle_after is None else clock.idle_after.total_seconds()
         self._state = state
@@ -210,6 +213,8 @@ class _ByRecords:
         self._function = function
         self._info = info
         self._timestamp = timestamp
+        self._goes_on = goes_on
+        """Whether windows that are open at the end of input are the next run's."""
         self._now = info.environment.clock
         self._epochs: Stash[_Epoch] = Stash(info, _Epoch, n_outputs=1 + len(readers))
         self._capability: Capability | None = None
@@ -279,6 +284,11 @@ class _ByRecords:
             held.downgrade(min(to_come, key=self._timestamp.key))
             now_s = self._now()
             self._release(now_s, output, held.time)
+        elif self._goes_on:
+            # The snapshot of the end has them.
+            held.drop()
+            self._capability = None
+            return
         else:
             self._send_by(_LAST, output, held.time)
         if self._state.least_end() is None:

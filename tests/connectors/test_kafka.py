@@ -77,6 +77,114 @@ def test_one_that_follows_gives_what_comes_and_one_from_the_end_nothing_else(
         reader.close()  # type: ignore[attr-defined]
 
 
+def test_a_position_is_behind_the_end_of_a_transaction(cluster: KafkaCluster, topic: str) -> None:
+    # Of a topic whose messages Kafka has dropped by now, a position before that would be lost.
+    from confluent_kafka import Producer
+
+    cluster.send(topic, [(None, "before")], 0)
+    producer = Producer({"bootstrap.servers": cluster.servers, "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, "within", partition=0)
+    producer.commit_transaction(30)
+    source = KafkaSource(cluster.servers, topic, follow=False)
+    found = [item for item in source.open(f"{topic}-0", None) if item]
+    assert [m.value for messages, _ in found for m in messages] == [b"before", b"within"]
+    assert found[-1][1] == 3
+    assert not read(source, f"{topic}-0", 3)
+
+
+def test_a_partition_that_turns_up_is_read_from_its_beginning(
+    cluster: KafkaCluster, topic: str
+) -> None:
+    cluster.send(topic, [(None, "first")], 0)
+    source = KafkaSource(cluster.servers, topic, start="latest", discover_s=1.0)
+    reader = source.open(f"{topic}-0", source.start_of_new)
+    assert next(item for item in reader if item)[0][0].value == b"first"
+    reader.close()  # type: ignore[attr-defined]
+
+
+class _Message:
+    """An event of the client itself, which is of no partition."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+    def topic(self) -> None:
+        return None
+
+    def partition(self) -> int:
+        return -1
+
+    def error(self) -> Any:
+        from confluent_kafka import KafkaError
+
+        return KafkaError(self.code, "FindCoordinator response error")
+
+
+class _Client:
+    """A client that has met an error."""
+
+    is_away = False
+
+    def __init__(self, client: Any, code: int) -> None:
+        self.client = client
+        self.events = [_Message(code)]
+
+    def consume(self, n: int, timeout_s: float) -> list[Any]:
+        found, self.events = self.events, []
+        return found or self.client.consume(n, timeout_s)  # type: ignore[no-any-return]
+
+    def list_topics(self, *arguments: Any) -> Any:
+        from confluent_kafka import KafkaError, KafkaException
+
+        if self.is_away:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return self.client.list_topics(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+
+def _have_clients(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Have the clients of all sources be such."""
+    new_client = KafkaSource._new_client
+    monkeypatch.setattr(KafkaSource, "_new_client", lambda self: _Client(new_client(self), code))
+
+
+def test_no_rights_to_a_group_are_needed(
+    cluster: KafkaCluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from confluent_kafka import KafkaError
+
+    cluster.send(topic, [(None, "first")], 0)
+    source = KafkaSource(cluster.servers, topic, follow=False)
+    _have_clients(monkeypatch, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    assert [m.value for m in read(source, f"{topic}-0")] == [b"first"]
+    _have_clients(monkeypatch, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(SourceError, match="FindCoordinator response error"):
+        read(source, f"{topic}-0")
+
+
+def test_while_brokers_are_away_no_partitions_turn_up(
+    cluster: KafkaCluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from confluent_kafka import KafkaError
+
+    cluster.send(topic, [(None, "first")], 0)
+    source = KafkaSource(cluster.servers, topic, discover_s=1.0)
+    _have_clients(monkeypatch, KafkaError._TRANSPORT)
+    names = source.partitions()
+    reader = source.open(names[0], None)
+    assert next(item for item in reader if item)[1] == 1
+    monkeypatch.setattr(_Client, "is_away", True)
+    assert source.partitions() == names
+    reader.close()  # type: ignore[attr-defined]
+    assert source.partitions() == names  # of a worker that reads none
+    with pytest.raises(SourceError, match="Broker transport failure"):
+        pickle.loads(pickle.dumps(source)).partitions()
+
+
 def test_what_cannot_be_read_is_said(cluster: KafkaCluster, topic: str) -> None:
     numbers(cluster, topic, 2)
     source = KafkaSource(cluster.servers, topic, follow=False)

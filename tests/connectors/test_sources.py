@@ -116,6 +116,52 @@ def test_outside_of_a_run_epochs_go_on_by_themselves() -> None:
     assert ps.execute(main) == [[0, 1, 2, 3, 4]]
 
 
+class Growing(Ranges):
+    """Each partition always has more, and a second one turns up when the first is read."""
+
+    discover_s = 1e-9
+    most = 2000
+
+    def partitions(self) -> Sequence[str]:
+        return ["a", "b"] if self.opened else ["a"]
+
+    def open(self, partition: str, position: Any) -> Iterator[Any]:
+        self.opened.append((partition, position))
+        for n in range(self.most):
+            yield [(partition, n)], n + 1
+        raise AssertionError("no other partition was read")
+
+
+class _Seen(Exception):
+    """What was waited for has come."""
+
+
+def _until_b(source: Any) -> None:
+    def look(record: Any) -> None:
+        if record[0] == "b":
+            raise _Seen
+
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            scope.source(source).inspect(look)
+
+    with pytest.raises(WorkerError, match="_Seen"):
+        ps.execute(main)
+
+
+def test_partitions_that_turn_up_are_read_though_others_always_have_more() -> None:
+    source = Growing({})
+    _until_b(source)
+    assert source.opened == [("a", None), ("b", None)]
+
+
+def test_partitions_that_turn_up_may_be_read_from_a_position_of_their_own() -> None:
+    source: Any = Growing({})
+    source.start_of_new = "beginning"
+    _until_b(source)
+    assert source.opened == [("a", None), ("b", "beginning")]
+
+
 def test_readers_are_closed_when_the_dataflow_fails() -> None:
     closed = []
 
@@ -362,6 +408,42 @@ def test_a_partition_that_was_read_in_part_must_be_there_when_a_run_goes_on(
         ps.run(lambda scope: scope.source(Ranges({"b": 1})), checkpoint=tmp_path)
     assert CheckpointStructureError in cause(error)
     assert sink.events.count("abort") >= 1
+
+
+class PlainSink:
+    """A sink that is at least once: what it is given is there."""
+
+    def __init__(self, given: list[Any]) -> None:
+        self.given = given
+
+    def open(self, context: SinkContext) -> PlainSink:
+        return self
+
+    def write(self, batch: Any) -> None:
+        self.given += batch
+
+    def close(self) -> None:
+        pass
+
+
+def test_windows_that_the_next_run_goes_on_with_are_not_sent_by_this_one(tmp_path: Path) -> None:
+    def counted(upto: int, checkpoint: Path | None) -> list[tuple[int, int]]:
+        given: list[Any] = []
+
+        def flow(scope: Any) -> None:
+            times = scope.source(Ranges({"p": upto})).map(lambda record: 5 * record[1])
+            counts, _ = times.count_window(
+                ps.Tumbling(10), lambda time: time, clock=ps.EventClock()
+            )
+            counts.sink(PlainSink(given))
+
+        ps.run(flow, threads=True, checkpoint=checkpoint)
+        return [(window.start, window.value) for window in given]
+
+    assert counted(1, tmp_path) == []
+    assert counted(2, tmp_path) == []
+    assert counted(4, tmp_path) == [(0, 2)]
+    assert counted(4, None) == [(0, 2), (10, 2)]
 
 
 def test_records_that_are_delayed_beyond_the_last_epoch_come_out_at_the_end(

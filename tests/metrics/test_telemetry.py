@@ -348,6 +348,30 @@ def test_an_exporter_that_fails_does_not_fail_the_program(
     assert "no way out" in caplog.text
 
 
+def test_an_exporter_that_hangs_does_not_hold_the_end_of_a_program(
+    collected: Collected, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    goes_on = threading.Event()
+
+    class Hanging(SpanExporter):
+        def export(self, spans: Any) -> Any:
+            goes_on.wait()
+
+        def shutdown(self) -> None:
+            pass
+
+    monkeypatch.setattr("pointstamp.metrics.exporting.CLOSE_S", 0.01)
+    collected.tracer_provider.add_span_processor(SimpleSpanProcessor(Hanging()))
+    try:
+        ps.execute(rounds, telemetry=collected.telemetry(interval_s=60.0))
+        assert "was not taken by its providers within 0.01 s" in caplog.text
+    finally:
+        goes_on.set()
+        for thread in threading.enumerate():
+            if thread.name == "pointstamp-telemetry":
+                thread.join()
+
+
 def test_the_epochs_of_a_program_that_fails_are_there(collected: Collected) -> None:
     def failing(worker: ps.Worker) -> None:
         rounds(worker)

@@ -390,6 +390,29 @@ def test_a_cut_off_end_mark_is_noticed(whole: Path) -> None:
         assert len(read(whole).missing) == 1
 
 
+def test_a_damaged_file_is_named(whole: Path) -> None:
+    # Where Arrow would look at what it says, it looks beyond the end of what there is.
+    path = whole / "worker-0" / "operators.arrows"
+    data = bytearray(path.read_bytes())
+    reader = pa.ipc.open_stream(bytes(data))
+    ends = reader.read_next_batch().column("name").buffers()[1].to_pybytes()
+    at = bytes(data).index(ends[:16])
+    data[at + 6] ^= 0x40
+    path.write_bytes(data)
+    with pytest.raises(FileFormatError, match=r"operators\.arrows: batch 0 is damaged"):
+        read(whole)
+
+
+@pytest.mark.parametrize("found", ["float64", "int32"])
+def test_columns_of_other_types_are_named(whole: Path, found: str) -> None:
+    path = whole / "worker-0" / "parks.arrows"
+    schema = pa.schema([("at", pa.int64()), ("began", pa.type_for_alias(found))])
+    with pa.ipc.new_stream(path, schema) as writer:
+        writer.write_batch(pa.record_batch([[1], [1]], schema=schema))
+    with pytest.raises(FileFormatError, match=r"should have the columns at \(int64\), .*began"):
+        read(whole)
+
+
 def test_what_is_no_log_is_refused(whole: Path, tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="this is no log: it is no folder"):
         read(tmp_path / "absent")

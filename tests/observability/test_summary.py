@@ -131,6 +131,12 @@ def test_an_epoch_is_from_the_last_input_to_the_last_probe() -> None:
     assert (epoch.began, epoch.ended, epoch.latency) == (18, 55, 37)
 
 
+def test_the_critical_path_ends_though_activations_overlap_in_a_damaged_log() -> None:
+    found = parts(two_workers([(100, 1, 2)]))
+    assert (found[0][3], found[-1][4]) == (18, 55)
+    assert sum(ended - began for *_, began, ended in found) == 37
+
+
 def test_the_critical_path_goes_from_worker_to_worker() -> None:
     """Back from 55: told by 1 at 45, which had ended its map at 40, begun when records came."""
     assert parts(two_workers([])) == [

@@ -355,6 +355,30 @@ def test_event_times_must_be_integers(first_cause: Any) -> None:
         collect(lambda scope: scope.to_stream([pd.NaT]).window(ps.Tumbling(DAY), lambda x: x)[0])
 
 
+NOON, DAY = datetime.datetime(2024, 5, 1, 12), datetime.timedelta(days=1)
+
+
+@pytest.mark.parametrize("good", [3, DAY, NOON, NOON.replace(tzinfo=datetime.UTC)])
+@pytest.mark.parametrize("bad", [None, "5", 2.5, True])
+def test_what_is_no_time_among_times_is_named(good: Any, bad: Any, first_cause: Any) -> None:
+    # Which of the kinds of a batch a set gives first is another one in each process.
+    windows = ps.Tumbling(10) if good == 3 else ps.Tumbling(DAY)
+    for values in ([good, bad], [bad, good]):
+        with pytest.raises(WorkerError) as raised:
+            collect(
+                lambda scope, values=values: scope.to_stream(values).window(windows, lambda x: x)[0]
+            )
+        assert f"was given {type(bad).__name__}, such as {bad!r}" in str(first_cause(raised.value))
+
+
+def test_integers_of_several_types_are_event_times(first_cause: Any) -> None:
+    values = [np.int64(3), np.uint64(2**60 + 1), 12]
+    found = collect(lambda scope: scope.to_stream(values).window(ps.Tumbling(4), lambda x: x)[0])
+    assert [window.start for _, window in found] == [0, 12, 2**60]
+    with pytest.raises(WorkerError, match="counts event times in 63 bits; some do not fit"):
+        collect(lambda scope: scope.to_stream([3, 2**64]).window(ps.Tumbling(4), lambda x: x)[0])
+
+
 def test_a_clock_is_a_clock_and_not_its_class() -> None:
     with pytest.raises(WorkerError, match=r"needs a clock such as ps.EventClock\(\).*EventClock'>"):
         collect(lambda s: s.to_stream([1]).window(ps.Tumbling(1), clock=ps.EventClock)[0])
@@ -416,7 +440,6 @@ def test_columns_of_the_names_of_the_bounds_are_an_error() -> None:
         collect(lambda s: s.batches_to_stream([batch]).window(ps.Tumbling(1))[0])
 
 
-DAY = datetime.timedelta(days=1)
 FIRST = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 AT_THE_ENDS = [
     (ps.Tumbling(3), [2**63 - 1], None),
