@@ -7,7 +7,8 @@ a ticket each time.
 
 from __future__ import annotations
 
-from collections import Counter
+import threading
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,13 @@ import pyarrow as pa
 from pointstamp.errors import PositionError, SourceError, UsageError
 from pointstamp.formats.aligned_batches import aligned
 from pointstamp.formats.connector_arguments import check_text, headers_of
+
+N_WAITING = 8
+"""How many batches are read before a worker takes them."""
+POLL_S = 0.002
+TIMEOUT_S = 30.0
+"""How long a server may take to say what there is."""
+CLOSE_S = 5.0
 
 REUSE = "arrow-flight-reuse-connection:"
 """How a location begins that stands for the server that named it."""
@@ -56,6 +64,7 @@ class FlightSource:
 
     at_once = 1
     ends_for_good = True
+    poll_s = POLL_S
 
     def __init__(
         self, location: str, flight: str | bytes, *, headers: Mapping[str, str] | None = None
@@ -71,29 +80,30 @@ class FlightSource:
         """The tickets of the endpoints."""
         return sorted(self._endpoints())
 
-    def open(self, partition: str, position: int | None) -> Iterator[tuple[pa.RecordBatch, int]]:
+    def open(
+        self, partition: str, position: int | None
+    ) -> Iterator[tuple[pa.RecordBatch, int] | None]:
         """The batches after so many; see `Source`."""
-        import pyarrow.flight as paf
-
         if position is not None and (type(position) is not int or position < 0):
             raise PositionError(f"a position is a number of batches; found {position!r}")
         endpoint = self._endpoints().get(partition)
         if endpoint is None:
             raise SourceError(f"{self}: there is no ticket {partition!r} any more")
         location = self._location_of(endpoint)
-        n_read = 0
+        feed = _FlightFeed(location, endpoint.ticket, self._options(), position or 0)
         try:
-            with paf.connect(location) as client:
-                reader = client.do_get(endpoint.ticket, self._options())
-                for chunk in reader:
-                    n_read += 1
-                    if n_read > (position or 0) and chunk.data is not None:
-                        yield aligned(chunk.data), n_read
-        except (pa.ArrowException, OSError) as error:
-            raise self._refusal(error) from error
-        if n_read < (position or 0):
+            while not feed.has_ended:
+                try:
+                    found = feed.take()
+                except (pa.ArrowException, OSError) as error:
+                    raise self._refusal(error) from error
+                if found is not None or not feed.has_ended:
+                    yield found
+        finally:
+            feed.close()
+        if feed.n_read < (position or 0):
             raise PositionError(
-                f"{self}: {partition!r} was read up to batch {position}, and has {n_read} now"
+                f"{self}: {partition!r} was read up to batch {position}, and has {feed.n_read} now"
             )
 
     def _endpoints(self) -> dict[str, Any]:
@@ -105,7 +115,7 @@ class FlightSource:
         descriptor = of.for_path(self._flight) if is_path else of.for_command(self._flight)
         try:
             with paf.connect(self._location) as client:
-                info = client.get_flight_info(descriptor, self._options())
+                info = client.get_flight_info(descriptor, self._options(TIMEOUT_S))
         except (pa.ArrowException, OSError) as error:
             raise self._refusal(error) from error
         return _named(info.endpoints)
@@ -125,18 +135,74 @@ class FlightSource:
             )
         return self._location
 
-    def _options(self) -> Any:
+    def _options(self, timeout_s: float | None = None) -> Any:
         import pyarrow.flight as paf
 
         # Bytes, whatever its stubs say.
         headers: Any = [(name.encode(), value.encode()) for name, value in self._headers.items()]
-        return paf.FlightCallOptions(headers=headers)
+        return paf.FlightCallOptions(timeout_s, headers=headers)
 
     def _refusal(self, error: Exception) -> SourceError:
         return SourceError(f"{self}: {str(error).splitlines()[0]}")
 
     def __repr__(self) -> str:
         return f"FlightSource({self._location!r}, {self._flight!r})"
+
+
+class _FlightFeed:
+    """Reads a stream on a thread of its own, as Flight waits for a server that has nothing yet."""
+
+    def __init__(self, location: str, ticket: Any, options: Any, skipped: int) -> None:
+        self._what = location, ticket, options
+        self._skipped = skipped
+        self.n_read = 0
+        self.has_ended = False
+        self._batches: deque[tuple[pa.RecordBatch, int]] = deque()
+        self._room = threading.Semaphore(N_WAITING)
+        self._reader: Any = None
+        self._error: Exception | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="pointstamp-flight", daemon=True)
+        self._thread.start()
+
+    def take(self) -> tuple[pa.RecordBatch, int] | None:
+        """The next batch and the position after it, if there is one now; else see `has_ended`."""
+        is_over = not self._thread.is_alive()  # before: what it has put is all there then
+        if self._batches:
+            found = self._batches.popleft()
+            self._room.release()
+            return found
+        if is_over and self._error is not None:
+            raise self._error
+        self.has_ended = is_over
+        return None
+
+    def close(self) -> None:
+        """Read no more."""
+        self._is_closed = True
+        self._room.release()
+        if self._reader is not None:
+            self._reader.cancel()
+        self._thread.join(CLOSE_S)  # a server that has not answered yet is not waited for
+
+    def _run(self) -> None:
+        import pyarrow.flight as paf
+
+        location, ticket, options = self._what
+        try:
+            with paf.connect(location) as client:
+                self._reader = client.do_get(ticket, options)
+                for chunk in self._reader:
+                    self._room.acquire()
+                    if self._is_closed:
+                        return
+                    self.n_read += 1
+                    if self.n_read <= self._skipped or chunk.data is None:
+                        self._room.release()
+                    else:
+                        self._batches.append((aligned(chunk.data), self.n_read))
+        except Exception as error:  # noqa: BLE001  (it is raised where batches are taken)
+            self._error = error
 
 
 def _locations_of(endpoint: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,7 +58,7 @@ def location() -> Iterator[str]:
 def test_each_endpoint_is_read_from_every_batch(location: str, flight: str | bytes) -> None:
     source = FlightSource(location, flight, headers={"authorization": "Bearer abc"})
     assert source.partitions() == ["a", "\xff"]
-    found = [(batch["n"].to_pylist(), n) for batch, n in source.open("\xff", 2)]
+    found = [(each[0]["n"].to_pylist(), each[1]) for each in source.open("\xff", 2) if each]
     assert found == [([102, 112], 3), ([103, 113], 4)]
     check_source(source)
     records = ps.testing.collect(lambda scope: scope.source(source), workers=2)
@@ -97,3 +98,46 @@ def test_endpoints_of_one_ticket_are_several_and_may_name_the_server_itself(loca
     check_source(source)
     records = ps.testing.collect(lambda scope: scope.source(source))
     assert len(records) == 5 * 2 * N_BATCHES
+
+
+class Stalling(Numbers):
+    """Sends a batch, and the next one when it is to."""
+
+    def __init__(self) -> None:
+        super().__init__("grpc://127.0.0.1:0")
+        self.goes_on = threading.Event()
+
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield pa.RecordBatch.from_pydict({"n": [1]})
+            self.goes_on.wait(60)
+            yield pa.RecordBatch.from_pydict({"n": [2]})
+
+        return paf.GeneratorStream(pa.schema([("n", pa.int64())]), batches())
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_worker_does_not_wait_for_a_server_that_has_nothing_yet(goes_on: bool) -> None:
+    with Stalling() as server:
+        source = FlightSource(f"grpc://127.0.0.1:{server.port}", "numbers")
+        reading = source.open("a", None)
+        batch, n = next(each for each in reading if each)
+        assert (batch["n"].to_pylist(), n) == ([1], 1)
+        assert next(reading) is None  # though there is more to come
+        if goes_on:
+            server.goes_on.set()
+            [(batch, n)] = [each for each in reading if each]
+            assert (batch["n"].to_pylist(), n) == ([2], 2)
+        reading.close()  # ends the call that waits, and its thread
+        server.goes_on.set()
+
+
+def test_what_a_server_says_when_it_is_read_is_an_error_of_the_source(location: str) -> None:
+    class Refusing(Numbers):
+        def do_get(self, context: Any, ticket: Any) -> Any:
+            raise paf.FlightServerError("not today")
+
+    with Refusing("grpc://127.0.0.1:0") as server:
+        source = FlightSource(f"grpc://127.0.0.1:{server.port}", "numbers")
+        with pytest.raises(SourceError, match=r"FlightSource\(.*\): not today"):
+            list(source.open("a", None))
