@@ -52,13 +52,27 @@ def _arguments(frame: FrameType) -> list[str]:
     n = code.co_argcount + code.co_kwonlyargcount
     n += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
     return [
-        f"{name}={' '.join(safe_text(_SHORT.repr, values[name]).split())}"
+        f"{name}={safe_text(_short, values[name])}"
         for name in code.co_varnames[:n]
         if name in values
         and name not in ("self", "cls")
         and not name.startswith(".")  # the iterator of a generator expression
         and not type(values[name]).__module__.startswith("pointstamp.")
     ]
+
+
+def _short(value: Any) -> str:
+    """A text of a line; of a batch, how large it is.
+
+    >>> _short("a")
+    "'a'"
+    """
+    kind = type(value).__name__
+    if type(n_rows := getattr(value, "num_rows", None)) is int:
+        return f"<{kind} of {n_rows} rows>"
+    if type(shape := getattr(value, "shape", None)) is tuple and shape:
+        return f"<{kind} of shape {shape}>"
+    return " ".join(_SHORT.repr(value).split())
 
 
 def raise_outside(error: BaseException, operator: str, time: Any) -> None:

@@ -52,6 +52,7 @@ class Unprintable:
         (["a" * 500], lambda x: 1 // x, rf"with x='{'a' * 37}\.\.\.{'a' * 38}'"),
         ([7], Unprintable().refuse, r"in refuse at FILE, called with records=\(7,\), options={}"),
         ([Unprintable()], refuses, r"args=\(<Unprintable instance at 0x[0-9a-f]*>,\)"),
+        ([np.zeros((2, 3))], lambda x: x.no, r"called with x=<ndarray of shape \(2, 3\)>"),
         (["x"], int, r"ValueError\(\"invalid literal for int\(\) with base 10: 'x'\"\)"),
     ],
 )

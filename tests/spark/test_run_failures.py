@@ -74,7 +74,8 @@ def test_an_error_begins_with_its_cause(spark, action, fused):
         getattr(frame, action)(*arguments)
     first = str(caught.value).splitlines()[0]
     assert re.fullmatch(
-        r"worker [01] failed: operator 'Check' failed at time 0: ValueError\('the very cause'\)",
+        r"worker [01] failed: operator 'Check' failed at time 0: ValueError\('the very cause'\), "
+        rf"in check at {re.escape(__file__)}:\d+, called with batch=<RecordBatch of 500 rows>",
         first,
     )
     assert isinstance(caught.value.__cause__, ValueError)
