@@ -153,7 +153,6 @@ class _FlightFeed:
     """Reads a stream on a thread of its own, as Flight waits for a server that has nothing yet."""
 
     def __init__(self, location: str, ticket: Any, options: Any, skipped: int) -> None:
-        self._what = location, ticket, options
         self._skipped = skipped
         self.n_read = 0
         self.has_ended = False
@@ -162,7 +161,10 @@ class _FlightFeed:
         self._reader: Any = None
         self._error: Exception | None = None
         self._is_closed = False
-        self._thread = threading.Thread(target=self._run, name="pointstamp-flight", daemon=True)
+        given = location, ticket, options
+        self._thread = threading.Thread(
+            target=self._run, args=given, name="pointstamp-flight", daemon=True
+        )
         self._thread.start()
 
     def take(self) -> tuple[pa.RecordBatch, int] | None:
@@ -185,10 +187,9 @@ class _FlightFeed:
             self._reader.cancel()
         self._thread.join(CLOSE_S)  # a server that has not answered yet is not waited for
 
-    def _run(self) -> None:
+    def _run(self, location: str, ticket: Any, options: Any) -> None:
         import pyarrow.flight as paf
 
-        location, ticket, options = self._what
         try:
             with paf.connect(location) as client:
                 self._reader = client.do_get(ticket, options)

@@ -390,8 +390,10 @@ class _PartitionReading:
 
     def _discover(self, least_s: float = 0.0) -> None:
         """Look for new partitions, if the last time was long enough ago."""
+        if self._discover_s is None:
+            return
         began = self._clock()
-        if self._discover_s is None or began - self._listed_at < max(self._discover_s, least_s):
+        if began - self._listed_at < max(self._discover_s, least_s):
             return
         self._add(partitions_of(self._source, self._name), self._start_of_new)
         self._listed_at = self._clock()

@@ -25,7 +25,7 @@ from pointstamp.spark.session import (
     check_allocation,
     check_session,
     count_slots,
-    said_of_services,
+    said_of_free,
     session,
 )
 
@@ -238,10 +238,9 @@ def _check(spark: SparkSession, workers: int) -> None:
     if slots is not None and slots <= workers + n_held:
         raise SparkSetupError(
             f"the {workers} workers of a service hold {workers} slots for as long as it runs, and "
-            f"the jobs that feed and read it need at least one more; of the {slots} of the Spark "
-            f"session with master {master} only {max(slots - n_held, 0)} are free, as long as "
-            f"{said_of_services(held)}: stop what is not needed, or start the session with "
-            f"{workers + n_held + 1} slots"
+            "the jobs that feed and read it need at least one more; "
+            f"{said_of_free(slots, master, held)}: stop what is not needed, or start the "
+            f"session with {workers + n_held + 1} slots"
         )
     check_executors(spark)
 

@@ -274,20 +274,23 @@ def check_slots(spark: SparkSession, workers: int) -> None:
     if free < workers:
         fewer = f"ask for at most {free} workers, " if free > 0 else ""
         raise SparkSetupError(
-            f"{workers} workers need {workers} slots at once, and of the {slots} of the Spark "
-            f"session with master {master} only {max(free, 0)} are free, as long as "
-            f"{said_of_services(held)}: {fewer}stop what is not needed, or start the session with "
-            f"{slots - free + workers} slots"
+            f"{workers} workers need {workers} slots at once, and "
+            f"{said_of_free(slots, master, held)}: {fewer}stop what is not needed, or start the "
+            f"session with {slots - free + workers} slots"
         )
 
 
-def said_of_services(held: Mapping[str, int]) -> str:
-    """Which services hold slots, in words.
+def said_of_free(slots: int, master: str, held: Mapping[str, int]) -> str:
+    """How many slots are free, and which services hold the others, in words.
 
-    >>> said_of_services({"counts": 2, "ranks": 1})
-    "the service 'counts' holds 2 and the service 'ranks' holds 1"
+    >>> said_of_free(4, "local[4]", {"a": 2, "b": 1})[-79:]
+    "only 1 are free, as long as the service 'a' holds 2 and the service 'b' holds 1"
     """
-    return " and ".join(f"the service {name!r} holds {n}" for name, n in held.items())
+    of_services = " and ".join(f"the service {name!r} holds {n}" for name, n in held.items())
+    return (
+        f"of the {slots} of the Spark session with master {master} only "
+        f"{max(slots - sum(held.values()), 0)} are free, as long as {of_services}"
+    )
 
 
 def check_allocation(spark: SparkSession) -> None:
