@@ -272,3 +272,38 @@ def test_numbers_are_those_of_spark(spark):
         found = values_of(tree, column_of(given, "numbers"), given.num_rows)
         assert str(plain(found)) == str(plain(expected.column(f"c{i}").cast(found.type))), text
     assert values_of(parse_sql("full * 2"), column_of(given, "numbers"), 1).type.scale == 16
+
+
+TEXTS = [
+    r"t like 'a\_%'",
+    r"t like '%\\%'",
+    r"t ilike '%B%'",
+    r"t not ilike 'A%'",
+    r"t rlike '^[0-9]+$'",
+    r"t regexp '\\d'",
+    r"t not rlike r'\d|\s'",
+    "regexp_like(t, 'b$')",
+    r"t = 'it\'s'",
+    "t = 'it''s'",
+    r't = "say \"a\""',
+    r"'\\ \n\t\r\b\0\Z\q\u00e9\101\%\_' || t",
+    r"t = r'a\b'",
+    "t rlike '^[0-9]+$' and cast(t as int) > 10",
+    "not (t rlike '^[0-9]+$') or cast(t as int) > 10",
+    "case when t rlike '[^0-9]' or t = '' then -1 else cast(t as int) end",
+    "if(t rlike '^[0-9]+$', cast(t as int), n)",
+    "coalesce(n, cast(t as int))",
+    "case when n < 100 then n * 9000000000000000000 when n is null then cast(t as bigint) end",
+]
+
+
+def test_texts_and_what_conditions_guard_are_those_of_spark(spark):
+    texts = ["a_b", "aXb", "a\\b", "it's", 'say "a"', "B", "", "7 7", "tab\t"]
+    rows = [*((text, 1) for text in texts), ("12", None), ("7", None), (None, 0), ("40", -1)]
+    frame = spark.createDataFrame(rows, "t string, n bigint")
+    expected = frame.selectExpr(*(f"{text} as c{i}" for i, text in enumerate(TEXTS))).toArrow()
+    given = frame.toArrow()
+    for i, text in enumerate(TEXTS):
+        tree = in_zone(parse_sql(text), "UTC")
+        found = values_of(tree, column_of(given, "texts"), given.num_rows)
+        assert plain(found) == plain(expected.column(f"c{i}")), text

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from hashlib import blake2b
 from typing import Any
 
@@ -44,7 +44,7 @@ from pointstamp.graph.tables.numbered_graph import (
     count_common,
     spread,
 )
-from pointstamp.graph.tables.sql_text import Named, Tree, names_in
+from pointstamp.graph.tables.sql_text import Computed, Named, Tree, names_in
 from pointstamp.graph.tables.sql_values import field_of, holds
 
 MAX_COMBINED = 10_000_000
@@ -248,11 +248,13 @@ class _SearchSteps:
         is_vertex = element[0] == "v"
         n = self._graph.n if is_vertex else len(self._graph.sources)
         given = (self._search.masks or {}).get(int(element[1:])) if is_vertex else None
-        mask = given
-        for condition in self._of_element.get(element, ()):
-            found = holds(condition, lambda name: self._values(name, {}, n), n)
-            mask = found if mask is None else mask & found
-        return mask
+        conditions = self._of_element.get(element, [])
+        if not conditions:
+            return given
+        # As one, so that each guards those after it.
+        whole = reduce(lambda one, other: Computed("and", (one, other)), conditions)
+        found = holds(whole, lambda name: self._values(name, {}, n), n)
+        return found if given is None else given & found
 
     @cached_property
     def _masks(self) -> dict[str, Bools | None]:

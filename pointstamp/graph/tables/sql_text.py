@@ -4,7 +4,8 @@
     and        =  not ("and" not)*
     not        =  "not" not | predicate
     predicate  =  sum [compare sum | "is" ["not"] "null" | ["not"] "in" "(" sum, ... ")"
-                       | ["not"] "between" sum "and" sum | ["not"] "like" sum]
+                       | ["not"] "between" sum "and" sum
+                       | ["not"] ("like" | "ilike" | "rlike" | "regexp") sum]
     compare    =  "=" | "==" | "<=>" | "!=" | "<>" | "<" | "<=" | ">" | ">="
     sum        =  product (("+" | "-" | "||") product)*
     product    =  sign (("*" | "/" | "%") sign)*
@@ -14,6 +15,9 @@
                   | ("cast" | "try_cast") "(" or "as" type ")"
                   | "case" ("when" or "then" or)* ["else" or] "end" | name ("." name)*
 
+A backslash in a text is as in Spark's SQL: the next character is itself, but for those that stand
+for others, such as the n of a line feed; in `r'text'` a backslash is one.
+
 Knows no table and no types: what a name means and what is computed is `sql_values`.
 Source: the part of Spark SQL's expressions that conditions on attributes are made of.
 """
@@ -21,6 +25,7 @@ Source: the part of Spark SQL's expressions that conditions on attributes are ma
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -29,12 +34,12 @@ from pointstamp.errors import UsageError
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<number>\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?)
-      | (?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
+      | (?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|[rR]'[^']*'|[rR]"[^"]*")
       | (?P<quoted>`(?:[^`]|``)+`)
       | (?P<word>[^\W\d]\w*)
       | (?P<sign><=>|<=|>=|<>|!=|==|\|\||[=<>+\-*/%(),.])
     )""",
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
 _END = re.compile(r"\s*\Z")
 
@@ -58,9 +63,18 @@ SIGNS = {
 }
 """How functions that are signs are written, by the name that they have in a tree."""
 
+_MATCHING = {"like": "like", "ilike": "ilike", "rlike": "rlike", "regexp": "rlike"}
+
 _RESERVED = frozenset(
     ["and", "or", "not", "is", "in", "between", "like", "case", "when", "then", "else", "end", "as"]
 )
+
+_ESCAPED = re.compile(
+    r"""\\(?:u(?P<four>[0-9a-fA-F]{4})|U(?P<eight>[0-9a-fA-F]{8})|(?P<octal>[01][0-7]{2})
+      | (?P<pattern>[%_])|(?P<one>.))""",
+    re.VERBOSE | re.DOTALL,
+)
+_OF_LETTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 @dataclass(frozen=True)
@@ -233,10 +247,10 @@ class _SqlParser:
                 Computed("less_equal", (left, self._sum())),
             )
             return _negated(Computed("and", between), negated)
-        if self._take("like"):
-            return _negated(Computed("like", (left, self._sum())), negated)
+        if sign := self._take(*_MATCHING):
+            return _negated(Computed(_MATCHING[sign], (left, self._sum())), negated)
         if negated:
-            self.fail("'in', 'between' or 'like' was expected here, after 'not'")
+            self.fail("'in', 'between', 'like' or 'rlike' was expected here, after 'not'")
         return left
 
     def _sum(self) -> Tree:
@@ -349,5 +363,21 @@ def _plain_name(token: str) -> str:
 
 
 def _unquoted(token: str) -> str:
+    if token[0] in "rR":
+        return token[2:-1]
     quote = token[0]
-    return token[1:-1].replace(quote * 2, quote)
+    return _ESCAPED.sub(_escaped, token[1:-1].replace(quote * 2, quote))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """What a backslash and what follows it stand for; those of patterns of `like` stay."""
+    code = found["four"] or found["eight"]
+    if code is not None:
+        if int(code, 16) > sys.maxunicode:
+            raise UsageError(f"{found[0]!r} in a text stands for no character")
+        return chr(int(code, 16))
+    if found["octal"] is not None:
+        return chr(int(found["octal"], 8))
+    if found["pattern"] is not None:
+        return found[0]
+    return _OF_LETTERS.get(found["one"], found["one"])

@@ -4,6 +4,9 @@ Nulls are as in SQL: what is computed of a null is null, but `and` and `or` wher
 decides; a condition holds where it is true, and not where it is null. `/` gives floats, and null
 where it divides by 0. A number with a point is a decimal beside decimals, and else a float. NaN is
 as Arrow has it: equal to nothing, and neither less nor greater.
+
+Of `and`, `or`, `case`, `if` and `coalesce` whole columns are computed; only if that fails for a
+value, as a cast of text does, what follows is computed for the records that ask for it.
 """
 
 from __future__ import annotations
@@ -28,7 +31,15 @@ from pointstamp.graph.tables.sql_casts import (
     try_cast_to,
     why_not,
 )
-from pointstamp.graph.tables.sql_text import IN_ZONE, SIGNS, Computed, Constant, Named, Tree
+from pointstamp.graph.tables.sql_text import (
+    IN_ZONE,
+    SIGNS,
+    Computed,
+    Constant,
+    Named,
+    Tree,
+    names_in,
+)
 from pointstamp.graph.tables.sql_times import (
     PARTS,
     as_moments,
@@ -74,6 +85,8 @@ _ALIASES = {
     "lcase": "lower",
     "substr": "substring",
     "dayofmonth": "day",
+    "regexp": "rlike",
+    "regexp_like": "rlike",
 }
 """Other names that functions have in Spark's SQL."""
 _BOOLEAN = frozenset(["and", "or", "not"])
@@ -87,6 +100,8 @@ _CHOOSING = frozenset(["coalesce", "greatest", "least", "case", "if"])
 """What gives one of its operands, whose types are one."""
 _EXACT = _COMPARING | _KEEPING | _ARITHMETIC
 """What decimals and the numbers in a text are exact in."""
+_GUARDING = frozenset(["and", "or", "case", "if", "coalesce", "nvl", "ifnull"])
+"""What asks for an operand only where those before it leave the answer open."""
 
 
 def column_of(table: Any, what: str) -> Lookup:
@@ -163,7 +178,14 @@ def _value_of(tree: Tree, lookup: Lookup, zone: str | None) -> Any:
     if tree.function == IN_ZONE:
         inner, of = tree.operands
         return _value_of(inner, lookup, of.value if isinstance(of, Constant) else zone)
-    operands = [_value_of(operand, lookup, zone) for operand in tree.operands]
+    operands: list[Any] = []
+    for operand in tree.operands:
+        try:
+            operands.append(_value_of(operand, lookup, zone))
+        except SchemaError as error:
+            if not operands or tree.function not in _GUARDING or not _is_of_a_value(error):
+                raise
+            operands.append(_value_where_asked(tree, operands, lookup, zone, error))
     if tree.function in _EXACT:
         operands = _as_decimals(tree, operands)
     try:
@@ -179,6 +201,56 @@ def _value_of(tree: Tree, lookup: Lookup, zone: str | None) -> Any:
         raise SchemaError(
             f"{what!r} cannot be computed of {', '.join(map(str, kinds))}{_advice(kinds, error)}"
         ) from error
+
+
+def _is_of_a_value(error: SchemaError) -> bool:
+    """Whether it is an error of a value, such as a text that is no number, and not of types."""
+    cause = error.__cause__
+    is_of_types = isinstance(cause, pa.ArrowNotImplementedError | TypeError)
+    return not is_of_types and isinstance(cause, pa.ArrowException | ValueError | OverflowError)
+
+
+def _value_where_asked(
+    tree: Computed, before: list[Any], lookup: Lookup, zone: str | None, error: SchemaError
+) -> Any:
+    """The next operand for the records for which those `before` it leave it open; else null."""
+    operand = tree.operands[len(before)]
+    names = names_in(operand)
+    if not names:
+        raise error
+    n = len(lookup(names[0]))
+    asked = np.flatnonzero(_is_asked(_ALIASES.get(tree.function, tree.function), before, n))
+    value = _value_of(operand, lambda name: lookup(name).take(pa.array(asked)), zone)
+    if isinstance(value, pa.Scalar):
+        return value
+    places = np.full(n, -1)
+    places[asked] = np.arange(len(asked))
+    return value.take(pa.array(places, mask=places < 0))
+
+
+def _is_asked(function: str, before: list[Any], n: int) -> npt.NDArray[np.bool_]:
+    """For which of `n` records the operand after those is asked for, bool[n]."""
+    if function in ("and", "or"):
+        return ~_flags(before[0], n, is_true=function == "or")
+    asked = np.ones(n, np.bool_)
+    if function == "coalesce":
+        for value in before:
+            asked &= _flags(pc.is_null(value), n)
+        return asked
+    for i in range(0, len(before) - 1, 2):  # conditions whose values are there, too
+        asked &= ~_flags(before[i], n)
+    if len(before) % 2:
+        asked &= _flags(before[-1], n)
+    return asked
+
+
+def _flags(value: Any, n: int, is_true: bool = True) -> npt.NDArray[np.bool_]:
+    """For which of `n` records it is true, or false, bool[n]; null is neither."""
+    flags = pc.equal(_as_boolean(value), pa.scalar(is_true)).fill_null(False)
+    if isinstance(flags, pa.Scalar):
+        return np.full(n, flags.as_py())
+    found: npt.NDArray[np.bool_] = flags.to_numpy(zero_copy_only=False)
+    return found
 
 
 def _advice(kinds: list[Any], error: Exception) -> str:
@@ -227,7 +299,8 @@ def _constant(constant: Constant, zone: str | None) -> Any:
         is_wide = isinstance(constant.value, int) and abs(constant.value) >= 2**63
         return pa.scalar(decimal.Decimal(constant.value) if is_wide else constant.value)
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        what = f"the {constant.kind or 'number'} {constant.value!r}"
+        kind = constant.kind or ("text" if isinstance(constant.value, str) else "number")
+        what = f"the {kind} {constant.value!r}"
         raise UsageError(f"{what} in a condition is none: {error}") from error
 
 
@@ -408,18 +481,7 @@ def _is_in(value: Any, *listed: Any) -> Any:
     return found
 
 
-def _like(value: Any, pattern: Any) -> Any:
-    if not isinstance(pattern, pa.Scalar):
-        raise TypeError("a pattern is one text")
-    if not pattern.is_valid or pa.types.is_null(value.type):
-        return pa.scalar(None, pa.bool_())
-    if isinstance(value, pa.Scalar):
-        one: Any = value
-        return pc.match_like(pa.repeat(one, 1), pattern.as_py())[0]
-    return pc.match_like(value, pattern.as_py())
-
-
-def _pattern(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+def _pattern(function: Callable[..., Any], **options: Any) -> Callable[[Any, Any], Any]:
     """A function of text and a constant text."""
 
     def matched(value: Any, pattern: Any) -> Any:
@@ -427,7 +489,10 @@ def _pattern(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
             raise TypeError("what is looked for is one text")
         if not pattern.is_valid or pa.types.is_null(value.type):
             return pa.scalar(None, pa.bool_())
-        return function(value, pattern.as_py())
+        if isinstance(value, pa.Scalar):
+            one: Any = value
+            return function(pa.repeat(one, 1), pattern.as_py(), **options)[0]
+        return function(value, pattern.as_py(), **options)
 
     return matched
 
@@ -520,7 +585,9 @@ _OWN: dict[str, Callable[..., Any]] = {
     "pow": _power,
     "same": _same,
     "in": _is_in,
-    "like": _like,
+    "like": _pattern(pc.match_like),
+    "ilike": _pattern(pc.match_like, ignore_case=True),
+    "rlike": _pattern(pc.match_substring_regex),
     "startswith": _pattern(pc.starts_with),
     "endswith": _pattern(pc.ends_with),
     "contains": _pattern(pc.match_substring),
@@ -557,7 +624,10 @@ _OF_TIMES: dict[str, Callable[..., Any]] = {
 }
 """Functions that get a zone, too."""
 
-_TWO = "add subtract multiply divide remainder mod pow like startswith endswith contains and or"
+_TWO = (
+    "add subtract multiply divide remainder mod pow like ilike rlike startswith endswith contains "
+    "and or"
+)
 
 _ARGUMENTS: dict[str, tuple[int, int | None]] = {
     **dict.fromkeys([*_PLAIN, *_OWN, *_OF_TIMES], (1, 1)),

@@ -340,3 +340,12 @@ def test_conditions_are_computed_exactly_and_of_constants_too(condition, ages):
     }
     found = Graph(vertices, {"src": [1, 2, 3], "dst": [2, 3, 1]}).find("(a)-[e]->(b)", condition)
     assert [one["age"] for one in found.column("a").to_pylist()] == ages
+
+
+def test_a_condition_on_an_element_guards_the_next_one_on_it():
+    vertices = pa.table({"id": [1, 2, 3], "label": ["12", "none", "3"]})
+    graph = Graph(vertices, pa.table({"src": [1, 2, 3], "dst": [2, 3, 1]}))
+    where = "a.label <> 'none' and cast(a.label as int) > 5"
+    assert [row["a"]["id"] for row in graph.find("(a)-[]->()", where=where).to_pylist()] == [1]
+    with pytest.raises(SchemaError, match="'none' is no int"):
+        graph.find("(a)-[]->()", where="cast(a.label as int) > 5")

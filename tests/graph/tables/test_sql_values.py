@@ -107,6 +107,57 @@ def test_what_cannot_be_computed_is_said_in_the_words_of_the_text(text, error, s
         values(text)
 
 
+TEXTS = pa.table({"t": ["7", "seven", None, "-2"], "k": [5, 0, 2**62, None]})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("t rlike '^-?[0-9]+$' and cast(t as int) > 0", [True, False, None, False]),
+        ("t = 'seven' or cast(t as int) > 0", [True, True, None, False]),
+        ("case when t = 'seven' then 7 else cast(t as int) end", [7, 7, None, -2]),
+        ("case when t <> 'seven' then cast(t as int) end", [7, None, None, -2]),
+        ("case when k = 0 then 0 when cast(t as int) = 7 then 1 else 2 end", [1, 0, 2, 2]),
+        ("if(k < 10, k * 4, 0)", [20, 0, 0, 0]),
+        ("coalesce(if(k = 0, 0, null), cast(t as int))", [7, 0, None, -2]),
+        ("nvl(k, cast(t as int))", [5, 0, 2**62, -2]),
+        ("if(t = 'seven', 0, cast(t as int)) + 1", [8, 1, None, -1]),
+        ("not (t <> 'seven' and cast(t as int) > 0)", [False, True, None, True]),
+    ],
+)
+def test_what_a_condition_guards_is_computed_where_it_is_asked_for(text, expected):
+    found = values_of(parse_sql(text), column_of(TEXTS, "an example"), 4)
+    assert found.to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("t <> '7' and cast(t as int) > 0", "'seven' is no int"),
+        ("cast(t as int) > 0 and t <> 'seven'", "'seven' is no int"),
+        ("k > 0 and cast('x' as int) > 0", "'x' is no int"),
+        ("k = 1 and t + k > 0", "'\\+' cannot be computed of string, int64"),
+        ("coalesce(k, 0) * 4 > 0", "overflow"),
+    ],
+)
+def test_what_no_condition_guards_is_an_error(text, says):
+    with pytest.raises(SchemaError, match=says):
+        values_of(parse_sql(text), column_of(TEXTS, "an example"), 4)
+
+
+def test_a_backslash_begins_what_another_character_stands_for():
+    assert parse_sql(r"'it\'s \\ \u00e9\U0001F600 \101\q'").value == "it's \\ é😀 Aq"
+    assert parse_sql(r"'a\%\_\n\t\0'").value == "a\\%\\_\n\t\0"
+    assert parse_sql(r"x = r'\d+\'").operands[1].value == "\\d+\\"
+    for text, says in [
+        (r"x = '\UFFFFFFFF'", "stands for no character"),
+        (r"x = 'a\'", "begins nothing"),
+        (r"x = '\ud800'", "the text .* is none"),
+    ]:
+        with pytest.raises(UsageError, match=says):
+            values_of(parse_sql(text), column_of(pa.table({"x": ["a"]}), "an example"), 1)
+
+
 def test_dates_and_hours_of_a_table_are_in_the_zone_of_the_column():
     night = datetime(2020, 1, 1, 23, 30, tzinfo=UTC)
     table = pa.table({"at": pa.array([night], pa.timestamp("us", "Europe/Berlin"))})
