@@ -25,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers.kept_records import KeptRecords
-from pointstamp.containers.keys import check_rows_key, has_nan, hashable_key
+from pointstamp.containers.keys import check_rows_key, hashable_key
 from pointstamp.containers.registry import kind_of
+from pointstamp.containers.row_lists import keep_rows, matching_rows
 from pointstamp.errors import ColumnError, SchemaError
 from pointstamp.kernels.hash_join import Multimap, add_values, find_values, no_values
 from pointstamp.kernels.hashing import UNITS_OF_DATES
@@ -83,26 +84,16 @@ class RowsIndex:
 
     def add(self, batch: Any, time: Any) -> None:
         """Keep records that came at `time`."""
-        lists, records = self._lists, rows_of(batch)
-        for key, record in zip(row_keys(records, self._own_key), records, strict=True):
-            if has_nan(key):
-                continue
-            lists.setdefault(key, []).append((time, record))
+        records = rows_of(batch)
+        keep_rows(self._lists, row_keys(records, self._own_key), records, time)
 
     def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, list[Any], list[Any]]]:
         """Pairs with the records of `batch`."""
         if kind_of(batch).has_columns:
             raise differ(batch, [])
         records = rows_of(batch)
-        found: dict[Any, tuple[list[Any], list[Any]]] = {}
-        times: dict[Any, Any] = {}
-        for key, record in zip(row_keys(records, self._other_key), records, strict=True):
-            for time, other in () if has_nan(key) else self._lists.get(key, ()):
-                if time not in times:
-                    times[time] = arrive(time)
-                own, others = found.setdefault(times[time], ([], []))
-                own.append(record)
-                others.append(other)
+        keys = row_keys(records, self._other_key)
+        found = matching_rows(self._lists, keys, records, arrive)
         for at, (own, others) in found.items():
             yield at, own, others
 

@@ -39,6 +39,8 @@ cdef uint64_t _hash_tuple(tuple parts) except? 0
 
 cdef uint64_t _hash_other(object key) except? 0
 
+cpdef bint is_its_own_key(object key) except -1
+
 @cython.locals(i=Py_ssize_t)
 cpdef hash_into(list keys, uint64_t[::1] hashes)
 

@@ -133,6 +133,25 @@ def _hash_other(key: Any) -> int:
     return _by_type(key)  # type: ignore[no-any-return]
 
 
+def is_its_own_key(key: Any) -> bool:
+    """Whether a key surely is what `keys.hashable_key` makes of it: of the types that most have.
+
+    >>> is_its_own_key((1, "a")), is_its_own_key(float("nan")), is_its_own_key([1])
+    (True, False, False)
+    """
+    kind = type(key)
+    if kind is int or kind is str or kind is bytes or kind is bool or key is None:
+        return True
+    if kind is float:
+        return bool(key == key)
+    if kind is not tuple:
+        return False
+    for part in key:
+        if not is_its_own_key(part):
+            return False
+    return True
+
+
 def hash_into(keys: list[Any], hashes: Any) -> None:
     """Put the hash of each key into its place.
 

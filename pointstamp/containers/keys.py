@@ -29,7 +29,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.key_hashes import hash_into, is_plain, leave_others_to, stable_hash
+from pointstamp.containers.key_hashes import (
+    hash_into,
+    is_its_own_key,
+    is_plain,
+    leave_others_to,
+    stable_hash,
+)
 from pointstamp.errors import BuildError, ColumnError, ContainerError, DataError, KeyHashError
 from pointstamp.kernels.hashing import (
     EMPTY_HASH,
@@ -132,7 +138,7 @@ def hashable_key(key: Any) -> Any:
     (1, 'a')
     """
     kind = type(key)
-    if kind is int or kind is str:  # as in `has_nan`
+    if kind is int or kind is str or is_its_own_key(key):
         return key
     try:
         hash(key)
@@ -166,7 +172,7 @@ def checked_pair(record: Any, operator: str) -> tuple[Any, Any]:
 def has_nan(key: Any) -> bool:
     """Whether `key` is a NaN, or a tuple, a frozenset or a frozen dataclass with one."""
     kind: Any = type(key)
-    if kind is int or kind is str:  # most keys, of which there is one for each record
+    if is_its_own_key(key):  # most keys, of which there is one for each record
         return False
     if isinstance(key, (tuple, frozenset)):
         return any(map(has_nan, key))

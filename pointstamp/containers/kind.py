@@ -433,6 +433,18 @@ class Kind(Generic[C]):
             return self.keyed(batch, None, operator)
         return (checked_pair(record, operator) for record in self.records(batch))
 
+    def to_fold(self, batch: C, key: Key, operator: str) -> tuple[list[Any], Key]:
+        """Records as a list, and their key, for a loop that looks at each of them once.
+
+        Where there are columns these are pairs of key and record, and there is no key more.
+        """
+        if not self.has_columns:
+            return list(self.records(batch)), key
+        pairs = (
+            self.keyed_pairs(batch, operator) if key is None else self.keyed(batch, key, operator)
+        )
+        return list(pairs), None
+
     def group(self, batch: C, key: Key, operator: str) -> Iterator[tuple[Any, C]]:
         """Each distinct key, and its records."""
         places: dict[Any, list[int]] = {}

@@ -19,6 +19,9 @@ from pointstamp.containers.registry import kind_of
 from pointstamp.errors import BuildError, DataError, KeyHashError
 from pointstamp.kernels.hashing import Hashes
 
+_MANY = 100
+"""How many times k it takes until a heap is quicker than to sort."""
+
 
 def largest(batch: Any, k: int, by: Any, key: Any, operator: str, *, exactly: bool) -> Any:
     """The k largest records of each key, the largest first; nulls and NaNs are left out.
@@ -50,20 +53,28 @@ def _of_rows(batch: list[Any], k: int, by: Any, key: Any, exactly: bool) -> list
         if value is not None and value == value:
             of = None if key is None else hashable_key(key(record))
             groups.setdefault(of, []).append((value, record))
-    found: list[Any] = []
-    for valued in groups.values():
-        if len(valued) > k:
-            least = heapq.nlargest(k, (value for value, _ in valued))[-1]
-            above = [pair for pair in valued if least < pair[0]]
-            equal = [pair for pair in valued if not least < pair[0] and not pair[0] < least]
-            if exactly and len(above) + len(equal) > k:
-                hashes = _tie_hashes([record for _, record in equal])
-                order = np.argsort(hashes, kind="stable")[: k - len(above)]
-                equal = [equal[place] for place in order.tolist()]
-            valued = above + equal
-        valued.sort(key=_value, reverse=True)
-        found += [record for _, record in valued]
-    return found
+    return [record for valued in groups.values() for _, record in _first(valued, k, exactly)]
+
+
+def _first(valued: list[tuple[Any, Any]], k: int, exactly: bool) -> list[tuple[Any, Any]]:
+    """The k largest of pairs of value and record, the largest first."""
+    if len(valued) > _MANY * k:  # more than what is quicker sorted as a whole
+        least = heapq.nlargest(k, (value for value, _ in valued))[-1]
+        valued = [pair for pair in valued if not pair[0] < least]
+    valued.sort(key=_value, reverse=True)
+    if len(valued) <= k:
+        return valued
+    least = valued[k - 1][0]
+    start = stop = k
+    while start and not least < valued[start - 1][0]:
+        start -= 1
+    while stop < len(valued) and not valued[stop][0] < least:
+        stop += 1
+    if not exactly or stop == k:
+        return valued[:stop]
+    equal = [record for _, record in valued[start:stop]]
+    chosen = np.argsort(_tie_hashes(equal), kind="stable")[: k - start]
+    return valued[:start] + [valued[start + place] for place in chosen.tolist()]
 
 
 def _tie_hashes(records: list[Any]) -> Hashes:

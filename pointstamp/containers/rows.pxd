@@ -1,5 +1,7 @@
 cimport cython
 
+from pointstamp.containers.key_hashes cimport is_its_own_key
+
 cdef Py_ssize_t _TUPLE
 cdef Py_ssize_t _FLOAT
 cdef Py_ssize_t _INT

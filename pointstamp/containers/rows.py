@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.key_hashes import is_plain, split_by_hash
+from pointstamp.containers.key_hashes import is_its_own_key, is_plain, split_by_hash
 from pointstamp.containers.keys import check_rows_key, hash_keys, hashable_key
 from pointstamp.containers.kind import Buffer, Key, Kind
 from pointstamp.errors import ContainerError, SerializationError
@@ -81,7 +81,7 @@ class RowsKind(Kind[list[Any]]):
         n_seen = len(seen)
         new = []
         for record in batch:
-            seen.add(hashable_key(record))
+            seen.add(record if is_its_own_key(record) else hashable_key(record))
             if len(seen) > n_seen:
                 n_seen += 1
                 new.append(record)
@@ -113,6 +113,10 @@ class RowsKind(Kind[list[Any]]):
         if key is None:
             return ((hashable_key(record), record) for record in batch)
         return ((hashable_key(key(record)), record) for record in batch)  # type: ignore[operator]
+
+    def to_fold(self, batch: list[Any], key: Key, operator: str) -> tuple[list[Any], Key]:
+        """The list itself."""
+        return batch, key
 
     def group(self, batch: list[Any], key: Key, operator: str) -> Iterator[tuple[Any, list[Any]]]:
         """One look at each record."""

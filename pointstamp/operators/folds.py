@@ -15,7 +15,7 @@ new one is returned.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from functools import partial
 from itertools import starmap
@@ -40,8 +40,9 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.errors import BuildError, DataError
+from pointstamp.errors import BuildError
 from pointstamp.operators.partial_aggregates import in_part
+from pointstamp.operators.row_folds import checked_turn, fold_rows, turn_rows
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import check_function, check_takes, refuse_deferred_of
 from pointstamp.operators.validation import validated_keys
@@ -61,9 +62,6 @@ KEPT_RECORDS = 1 << 20
 """How many records of a time are kept before they are aggregated."""
 
 Fold = Callable[[Any, Any, Any], Any]
-
-Keyed = Iterable[tuple[Any, Any]]
-"""Keys, and a value or the records of each."""
 
 
 class FoldMethods(StreamCore[T]):
@@ -311,7 +309,6 @@ class FoldMethods(StreamCore[T]):
         keyed, *unkeyed = validated_keys(self, _validated_key(key), on_error, f"{name}Key")
         of_columns = is_of_columns(key)
         turn = _turn(fold, key, policy, name)
-        by_key = _keyed_columns if of_columns else _keyed_rows
         builder = OperatorBuilder(self.scope, name)
         builder.new_input(keyed, _to_their_key(key), Interest.IF_CAPABILITY)
         results = builder.new_output(initial=False)
@@ -323,59 +320,35 @@ class FoldMethods(StreamCore[T]):
             stash: Stash[list[Any]] = Stash(info, n_outputs=1 + len(failed), early=not of_columns)
             states = info.state("states")
 
-            def take_turn(of: Any, value: Any, session: Session) -> None:
-                state = states.pop(of) if of in states else deepcopy(default)
-                turned = turn(of, value, state)
-                if turned is FAILED:
-                    states[of] = state
+            def take_turns(whole: Any, session: Session) -> None:
+                if not of_columns:
+                    records, of = kind_of(whole).to_fold(whole, key, name)
+                    turn_rows(records, of, turn, states, default, session, name)
                     return
-                state, answers = _turned(turned, of, name)
-                if state is not None:
-                    states[of] = state
-                if answers is None:
-                    return
-                if of_columns:
-                    session.give_batch(answers)
-                    return
-                try:
-                    session.give_many(answers)
-                except TypeError:
-                    _check_answers(answers, of, name)
-                    raise
+                for of, records in kind_of(whole).group(whole, key, name):
+                    state = states.pop(of) if of in states else deepcopy(default)
+                    turned = turn(of, records, state)
+                    if turned is FAILED:
+                        states[of] = state
+                        continue
+                    state, answers = checked_turn(turned, of, name)
+                    if state is not None:
+                        states[of] = state
+                    if answers is not None:
+                        session.give_batch(answers)
 
             def logic(inputs: list[Input], outputs: list[Output]) -> None:
                 for time, batch in inputs[0]:
                     stash.add(time, batch)
                 for rights, batches in stash.by_output():
                     with outputs[0].session(rights[0]) as session:
-                        for of, value in by_key(_whole(batches), key, name):
-                            take_turn(of, value, session)
+                        take_turns(_whole(batches), session)
                     policy.send(outputs, rights[-1])
 
             return logic
 
         builder.build(make_logic)
         return _with_failures(results, *failed, *unkeyed)
-
-
-def _turned(turn: Any, of: Any, name: str) -> tuple[Any, Any]:
-    """What a fold gave, if that is a state and what to send."""
-    if not isinstance(turn, (tuple, list)) or len(turn) != 2:
-        raise DataError(
-            f"{name}: the function gave {turn!r:.200} for the key {of!r:.200}; give (state, "
-            "records to send): None forgets the key, and [] sends nothing"
-        )
-    state, answers = turn
-    return state, answers
-
-
-def _check_answers(answers: Any, of: Any, name: str) -> None:
-    """Refuse what a fold gave to be sent if it is no iterable; called when that failed."""
-    if not hasattr(type(answers), "__iter__"):
-        raise DataError(
-            f"{name}: the function gave {answers!r:.200} to be sent for the key {of!r:.200}; give "
-            "an iterable of records, such as a list: [] sends nothing"
-        ) from None
 
 
 class _TimeAnswer(Protocol):
@@ -459,14 +432,12 @@ class _OfRows:
         self._aggregates: dict[Any, Any] = {}
 
     def take(self, batch: Any) -> None:
-        fold, aggregates, failed = self._code.fold, self._aggregates, FAILED
-        for key, value in _keyed_rows(batch, self._key, self._name):
-            aggregate = aggregates[key] if key in aggregates else deepcopy(self._default)
-            aggregate = fold(key, value, aggregate)
-            if aggregate is not failed:
-                aggregates[key] = aggregate
+        records, key = kind_of(batch).to_fold(batch, self._key, self._name)
+        fold_rows(records, key, self._code.fold, self._aggregates, self._default, self._name)
 
     def answer(self) -> list[Any]:
+        if self._code.emit is _pair:
+            return list(self._aggregates.items())
         return _good(starmap(self._code.emit, self._aggregates.items()))
 
 
@@ -488,9 +459,14 @@ class _OfColumns:
     def answer(self) -> list[Any]:
         folded = (
             (key, self._code.fold(key, records, deepcopy(self._default)))
-            for key, records in _keyed_columns(_whole(self._batches), self._key, self._name)
+            for key, records in self._groups()
         )
         return _good(self._code.emit(*pair) for pair in folded if pair[1] is not FAILED)
+
+    def _groups(self) -> Iterator[tuple[Any, Any]]:
+        """Each key, and its records."""
+        whole = _whole(self._batches)
+        return kind_of(whole).group(whole, self._key, self._name)
 
 
 class _Named:
@@ -573,7 +549,7 @@ def _turn(fold: Fold, key: Key, policy: ErrorPolicy, name: str) -> Fold:
     """The fold of a state machine: if guarded, what it gives is checked and all there."""
 
     def turn(of: Any, value: Any, state: Any) -> tuple[Any, Any]:
-        state, answers = _turned(fold(of, value, state), of, name)
+        state, answers = checked_turn(fold(of, value, state), of, name)
         if not policy.raises and not is_of_columns(key) and answers is not None:
             # What an iterator gives before it fails must not be among the results.
             answers = list(answers)
@@ -605,17 +581,6 @@ def _good(results: Iterable[Any]) -> list[Any]:
 
 def _whole(batches: list[Any]) -> Any:
     return batches[0] if len(batches) == 1 else kind_of(batches[0]).concat(batches)
-
-
-def _keyed_rows(batch: Any, key: Key, name: str) -> Keyed:
-    """The key and the value of each record: it is a pair of them, or `key` is a function of it."""
-    kind = kind_of(batch)
-    return kind.keyed_pairs(batch, name) if key is None else kind.keyed(batch, key, name)
-
-
-def _keyed_columns(batch: Any, key: Key, name: str) -> Keyed:
-    """Each key of a batch, and its records."""
-    return kind_of(batch).group(batch, key, name)
 
 
 def is_of_columns(key: Key) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.keys import check_key, checked_pair, hashable_key
+from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
 from pointstamp.containers.largest import largest
 from pointstamp.containers.registry import one_key
@@ -24,6 +24,7 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.folds import FoldMethods, is_of_columns
 from pointstamp.operators.names_elsewhere import of_other_words
+from pointstamp.operators.row_folds import Nothing, reduce_rows, reduction
 from pointstamp.operators.transform import rows, transform
 from pointstamp.operators.user_code import check_callable, check_takes, refuse_deferred_of
 from pointstamp.progress.operate import Interest
@@ -37,10 +38,6 @@ V = TypeVar("V")
 Named: TypeAlias = Literal["sum", "product", "min", "max", "any", "all"]
 NAMED = ("sum", "product", "min", "max", "any", "all")
 """Functions of two values that are associative and commutative, as Arrow calls them."""
-
-
-class Nothing:
-    """What a reduction starts from: the class itself, of which a copy is the same."""
 
 
 class ReduceMethods(FoldMethods[T]):
@@ -125,12 +122,14 @@ class ReduceMethods(FoldMethods[T]):
                 f"{key!r}"
             )
 
-        def fold(of: Any, value: Any, so_far: Any) -> Any:
-            return value if so_far is Nothing else function(so_far, value)
-
+        fold = reduction(function)
         if on_error != "raise":
             return self.aggregate(fold, None, key, Nothing, on_error=on_error, name=name)
-        parts = transform(self, f"{name}Batch", lambda time, b: _reduced(b, function, key, name))
+        parts = transform(
+            self,
+            f"{name}Batch",
+            lambda time, batch: reduce_rows(rows(batch, name), key, function, name),
+        )
         return parts.aggregate(fold, default=Nothing, name=name)
 
     @of_other_words(
@@ -214,17 +213,6 @@ def _per_time(
 
     builder.build(make_logic)
     return result
-
-
-def _reduced(batch: Any, function: Callable[[Any, Any], Any], key: Any, name: str) -> list[Any]:
-    """A pair of key and value for each key of a batch of rows."""
-    values: dict[Any, Any] = {}
-    for record in rows(batch, name):
-        of, value = (
-            checked_pair(record, name) if key is None else (hashable_key(key(record)), record)
-        )
-        values[of] = function(values[of], value) if of in values else value
-    return list(values.items())
 
 
 def _reduce_columns(stream: StreamCore[Any], function: str, key: Key, name: str) -> Stream[Any]:

@@ -20,7 +20,7 @@ from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError, Route
 from pointstamp.dataflow.several_streams import several
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.event_clock import EventClock, TimestampClock
-from pointstamp.operators.reductions import Nothing
+from pointstamp.operators.row_folds import Nothing
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import check_function, check_takes, refuse_deferred_of
 from pointstamp.operators.validation import validated

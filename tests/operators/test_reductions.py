@@ -180,12 +180,12 @@ def test_what_travels_is_one_record_for_each_key() -> None:
 
     from pointstamp.operators import reductions
 
-    reduced = reductions._reduced
+    reduced = reductions.reduce_rows
     try:
-        reductions._reduced = lambda *args: sent.append(len(found := reduced(*args))) or found
+        reductions.reduce_rows = lambda *args: sent.append(len(found := reduced(*args))) or found
         assert collect(build) == [(0, (0, 998)), (0, (1, 999))]
     finally:
-        reductions._reduced = reduced
+        reductions.reduce_rows = reduced
     assert sent == [2]
 
 

@@ -1,0 +1,22 @@
+cimport cython
+
+from pointstamp.containers.key_hashes cimport is_its_own_key
+from pointstamp.dataflow.handles cimport Session
+
+
+@cython.locals(is_shared=bint, pair=tuple)
+cpdef fold_rows(list batch, object key, object fold, dict aggregates, object default, str operator)
+
+@cython.locals(values=dict, pair=tuple)
+cpdef list reduce_rows(list batch, object key, object function, str operator)
+
+@cython.locals(is_shared=bint, pair=tuple)
+cpdef turn_rows(
+    list batch, object key, object turn, object states, object default, Session session,
+    str operator)
+
+cpdef checked_turn(object turned, object of, str operator)
+
+cdef _give(Session session, object answers, object of, str operator)
+
+cdef tuple _pair_of(object record, object key, str operator)
