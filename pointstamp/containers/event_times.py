@@ -94,6 +94,25 @@ def _ends(kind: Any) -> tuple[int, int]:
     return _INT64[0] // _PER_US[unit] + 1, _INT64[1] // _PER_US[unit]
 
 
+def _kinds_of(values: list[Any]) -> tuple[set[str | None], Any]:
+    """The kinds of event times, by their types where those say it; and since when they count.
+
+    None: they have to be counted one by one.
+    """
+    types = set(map(type, values))
+    if types == {int}:
+        return {INTEGER}, None
+    if types == {datetime.timedelta}:
+        return {DURATION}, datetime.timedelta(0)
+    if types == {datetime.datetime}:
+        zones = {value.tzinfo for value in values}
+        if zones == {None}:
+            return {NAIVE}, _EPOCH
+        if zones == {datetime.UTC}:
+            return {AWARE}, _EPOCH_UTC
+    return {kind_of_time(value) for value in values}, None
+
+
 class EventTimes:
     """Reads the event times of the batches of one operator, all of one kind.
 
@@ -213,7 +232,7 @@ class EventTimes:
     def _of_values(self, values: list[Any]) -> tuple[Any, Ints]:
         if not values:
             return None, np.empty(0, np.int64)
-        kinds = {kind_of_time(value) for value in values}
+        kinds, since = _kinds_of(values)
         if len(kinds) > 1 and None not in kinds:
             raise DataError(
                 f"{self._operator} needs event times of one kind, and was given "
@@ -225,7 +244,10 @@ class EventTimes:
             raise self._no_time(type(bad).__name__, bad, kind)
         if kind == INTEGER and (found := np.asarray(values)).dtype.kind in "iu":
             return self._of_array(found)
-        counted = list(map(to_number, values))
+        if since is None:
+            counted = list(map(to_number, values))
+        else:
+            counted = [(value - since) // MICROSECOND for value in values]
         if not _INT64[0] <= min(counted) <= max(counted) <= _INT64[1]:
             unit = "" if kind == INTEGER else " in microseconds,"
             raise DataError(

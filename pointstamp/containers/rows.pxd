@@ -18,3 +18,5 @@ cdef Py_ssize_t _n_bytes_of(object record) except -1
 cdef Py_ssize_t _n_bytes_alone(object record) except -1
 @cython.locals(n=Py_ssize_t)
 cpdef Py_ssize_t n_bytes_of_rows(list batch) except -1
+@cython.locals(groups=dict, group=list)
+cdef dict _groups(list batch, object key)

@@ -120,10 +120,8 @@ class RowsKind(Kind[list[Any]]):
 
     def group(self, batch: list[Any], key: Key, operator: str) -> Iterator[tuple[Any, list[Any]]]:
         """One look at each record."""
-        groups: dict[Any, list[Any]] = {}
-        for of, record in self.keyed(batch, key, operator):
-            groups.setdefault(of, []).append(record)
-        return iter(groups.items())
+        check_rows_key(key, batch[0] if batch else None)
+        return iter(_groups(batch, key).items())
 
     def hashes(self, batch: list[Any], key: Key) -> npt.NDArray[np.uint64]:
         """Hashes of the records, or of what the function `key` makes of each."""
@@ -162,6 +160,21 @@ class RowsKind(Kind[list[Any]]):
         """The list that was pickled."""
         batch: list[Any] = pickle.loads(buffers[0])
         return batch
+
+
+def _groups(batch: list[Any], key: Any) -> dict[Any, list[Any]]:
+    """The records of each key."""
+    groups: dict[Any, list[Any]] = {}
+    for record in batch:
+        of = record if key is None else key(record)
+        if not is_its_own_key(of):
+            of = hashable_key(of)
+        group = groups.get(of)
+        if group is None:
+            groups[of] = [record]
+        else:
+            group.append(record)
+    return groups
 
 
 def dump(value: Any) -> bytes:
