@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.checkpoint.keyed_state import KeyedRows
 from pointstamp.containers import Arrays
+from pointstamp.containers.key_hashes import is_its_own_key
 from pointstamp.containers.keys import canonical_key, has_nan, hash_key
 from pointstamp.operators.window_functions import AggregatedRows, Collect
 from pointstamp.operators.window_state import open_windows
@@ -41,6 +42,21 @@ def test_what_is_alike_stays_alike_when_it_is_sent(key: Any) -> None:
     assert {canonical_key(key): 1}[canonical_key(copied(key))] == 1
     assert has_nan(key) or canonical_key(key) is key
     assert hash_key(canonical_key(key)) == hash_key(key)
+
+
+def _has_nan(key: Any) -> bool:
+    return any(map(_has_nan, key)) if isinstance(key, tuple) else key != key
+
+
+@given(st.one_of(KEYS, st.binary(max_size=2), st.booleans(), st.tuples(st.booleans(), KEYS)))
+def test_a_key_of_the_usual_types_is_its_own_key_but_for_nans(key: Any) -> None:
+    assert is_its_own_key(key) is not _has_nan(key)
+    assert {key: 1} if is_its_own_key(key) else has_nan(key)
+
+
+def test_what_may_equal_another_key_or_none_is_asked_further() -> None:
+    for key in ([1], ([1],), {}, 1j, (1, {2}), frozenset([1]), np.int64(3), Named("a", 1.0)):
+        assert not is_its_own_key(key)
 
 
 class Named(NamedTuple):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pointstamp.containers import Arrays
+from pointstamp.containers.keys import hash_key
 from pointstamp.errors import BuildError, DataError, WorkerError
 from pointstamp.testing import collect
 
@@ -97,6 +98,15 @@ def test_the_k_largest_are_those_of_all_records(
     assert not collections.Counter(found) - collections.Counter(map(tuple, records))
     # Whichever of equals they are, they are the same on any number of workers.
     assert sorted(found) == sorted(tuple(r) for _, r in collect(build, workers=1))
+
+
+@pytest.mark.parametrize("n", [150, 700])
+def test_the_largest_of_many_records_are_chosen_as_those_of_few(n: int) -> None:
+    records = [(i * 37 % 11, i) for i in range(n)]
+    best = sorted(records, key=lambda r: (-r[0], hash_key(r)))
+    for k in (1, 3, 80):
+        found = collect(lambda s, k=k: s.to_stream(records).top_k(k, by=lambda r: r[0]))
+        assert sorted(record for _, record in found) == sorted(best[:k])
 
 
 def test_nulls_and_nans_are_in_no_top() -> None:
