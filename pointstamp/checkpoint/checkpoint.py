@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pointstamp.checkpoint import snapshot_counts
-from pointstamp.checkpoint.claims import CheckpointClaim, claimed
+from pointstamp.checkpoint.claims import CheckpointClaim, claimed, locked
 from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import CommitRecord, InputLog
 from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
@@ -86,6 +86,13 @@ class Checkpoint:
         >>> folder.cleanup()
         """
         return claimed(self._objects)
+
+    def locked(self) -> AbstractContextManager[CheckpointClaim | None]:
+        """The same of a folder of this machine; in an object store nothing happens.
+
+        There `begin` does it, and so the first commit: services commit to the log of inputs alone.
+        """
+        return locked(self._objects)
 
     # The log of inputs.
 

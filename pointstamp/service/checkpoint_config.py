@@ -8,6 +8,7 @@ the epoch after: there they are removed with the log, when no snapshot needs the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -16,6 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.checkpoint.claims import CheckpointClaim
 from pointstamp.checkpoint.durable import Durable
 from pointstamp.checkpoint.staged import Staged
 from pointstamp.errors import CheckpointStructureError, CorruptCheckpointError, UsageError
@@ -39,9 +41,16 @@ class CheckpointConfig(Durable):
     ----------
     every : int or None
         How many epochs there are from one snapshot to the next; None makes none.
+    claim : CheckpointClaim or None
+        By which this service alone commits to a folder of this machine.
     """
 
     every: int | None = None
+    claim: CheckpointClaim | None = None
+
+    def shared_claim(self) -> AbstractContextManager[None]:
+        """Hold the claim, in a worker, for as long as that may commit."""
+        return nullcontext() if self.claim is None else self.claim.shared()
 
     def outputs(self, output: str) -> list[Staged]:
         """What was stored of an output beside the snapshot."""
@@ -204,6 +213,7 @@ def checkpoint_config(
     every: int | None,
     allow_missing: Collection[str],
     allow_new: Collection[str],
+    claim: CheckpointClaim | None,
 ) -> CheckpointConfig | None:
     """What a checkpoint has at this moment, to begin with; None without one.
 
@@ -224,7 +234,9 @@ def checkpoint_config(
             f"{checkpoint} has a snapshot, of epoch {manifest.epoch}, and the log of inputs may be "
             "pruned up to it: begin with that, by snapshot_every="
         )
-    return CheckpointConfig(checkpoint, manifest, tuple(allow_missing), tuple(allow_new), every)
+    return CheckpointConfig(
+        checkpoint, manifest, tuple(allow_missing), tuple(allow_new), every, claim
+    )
 
 
 def _columns(schema: pa.Schema) -> list[str]:

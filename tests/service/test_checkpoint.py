@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import random
@@ -15,10 +16,11 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.checkpoint import Checkpoint
+from pointstamp.checkpoint import Checkpoint, claims
 from pointstamp.checkpoint.objects import LocalObjects
 from pointstamp.errors import (
     CheckpointError,
+    CheckpointInUseError,
     CheckpointStructureError,
     CorruptCheckpointError,
     ServiceError,
@@ -27,6 +29,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from pointstamp.service.restart_policy import DEFAULT_RESTART
 from pointstamp.service.snapshotting import WRITTEN
 from tests.service.direct import workers_of
 
@@ -58,7 +61,16 @@ def totals(scope, words):
     return words.unary_frontier(ps.Exchange("word"), "Totals", build)
 
 
-def serve(folder, workers=2, threads=True, build=totals, every=None, allow_new=(), **inputs):
+def serve(
+    folder,
+    workers=2,
+    threads=True,
+    build=totals,
+    every=None,
+    allow_new=(),
+    restart=DEFAULT_RESTART,
+    **inputs,
+):
     return ps.serve(
         build,
         workers,
@@ -68,6 +80,7 @@ def serve(folder, workers=2, threads=True, build=totals, every=None, allow_new=(
         checkpoint=folder,
         snapshot_every=every,
         allow_new=allow_new,
+        restart=restart,
     )
 
 
@@ -144,7 +157,36 @@ def test_a_decision_is_written_before_it_counts_and_an_abort_removes_what_lost(t
         assert counted(service, 0) == [(0, "a", 2), (0, "b", 2)]
 
 
-def test_two_services_on_one_folder_find_out(tmp_path):
+@pytest.mark.parametrize("threads", [True, False])
+def test_a_second_service_on_a_folder_is_refused_and_the_first_goes_on(
+    tmp_path, monkeypatch, threads
+):
+    monkeypatch.setattr(claims, "PATIENCE_S", 0.1)
+    policy = ps.RestartPolicy(delay_s=0.0)
+    with serve(tmp_path, 2, threads=threads, restart=policy) as one:
+        feed(one, 1)
+        for _ in range(2):
+            with pytest.raises(CheckpointInUseError, match="this program commits to this .* alr"):
+                serve(tmp_path)
+        feed(one, 2)
+        assert counted(one, 1) == expected(2)
+    # Stopped, aborted, and ended by itself: each lets the next one in.
+    with serve(tmp_path) as two:
+        feed(two, 3)
+        two.abort()
+    three = serve(tmp_path, restart=None)
+    workers_of(three)[1].fail(RuntimeError("lost"))
+    with pytest.raises(WorkerError, match="lost"):
+        three.probe.wait(9)
+    with serve(tmp_path) as four:
+        assert counted(four, 2) == expected(3)
+
+
+def test_two_services_on_one_folder_without_locks_find_out(tmp_path, monkeypatch):
+    def flock(file, kind):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(claims.fcntl, "flock", flock)
     with serve(tmp_path) as one, serve(tmp_path) as other:
         feed(one, 1)
         with pytest.raises(ServiceError, match="another one uses the folder"):
