@@ -166,7 +166,7 @@ def test_a_second_service_on_a_folder_is_refused_and_the_first_goes_on(
     with serve(tmp_path, 2, threads=threads, restart=policy) as one:
         feed(one, 1)
         for _ in range(2):
-            with pytest.raises(CheckpointInUseError, match="this program commits to this .* alr"):
+            with pytest.raises(CheckpointInUseError, match=r"this program commits to this .* alr"):
                 serve(tmp_path)
         feed(one, 2)
         assert counted(one, 1) == expected(2)
