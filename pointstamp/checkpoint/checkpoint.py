@@ -128,6 +128,7 @@ class Checkpoint:
         commit: str = "",
         batch: int | None = None,
         time_us: int | None = None,
+        query: str | None = None,
     ) -> bool:
         """Say once what was staged for an input at an epoch; whether this call said it.
 
@@ -142,6 +143,8 @@ class Checkpoint:
             Then the name is that of a feed, and this is the number of its batch.
         time_us : int, optional
             When it is committed, in microseconds since 1970, to be kept with it.
+        query : str, optional
+            The id of the query whose batch it is, to be kept with it.
 
         Returns
         -------
@@ -156,7 +159,7 @@ class Checkpoint:
         UsageError
             If one was staged for something else.
         """
-        return self._log.commit(input, epoch, attempts, until, commit, batch, time_us)
+        return self._log.commit(input, epoch, attempts, until, commit, batch, time_us, query)
 
     def abort(self, input: str, epoch: int, staged: Staged | Iterable[Staged]) -> None:
         """Remove what was staged, unless it was committed."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.claims import CheckpointClaim
 from pointstamp.checkpoint.durable import Durable
+from pointstamp.checkpoint.input_log import BEFORE_ALL, UNRECORDED
 from pointstamp.checkpoint.staged import Staged
 from pointstamp.errors import CheckpointStructureError, CorruptCheckpointError, UsageError
 from pointstamp.service.spec import ServiceSpec
@@ -68,6 +69,13 @@ class CheckpointConfig(Durable):
         """By epoch of collections that was not discarded then: when it was committed, in us."""
         return {int(epoch): time_us for epoch, time_us in self._meta("times").items()}
 
+    def queries(self) -> dict[str, tuple[int, str | None]]:
+        """By input of records: its last epoch that had some, and of which query they were."""
+        if self.manifest is not None and "queries" not in self.manifest.meta:
+            # Of a former version.
+            return dict.fromkeys(self._meta("reached"), (BEFORE_ALL, UNRECORDED))
+        return {name: (epoch, query) for name, (epoch, query) in self._meta("queries").items()}
+
     def _meta(self, what: str) -> dict[str, Any]:
         """What `meta` gave beside the snapshot; nothing without one."""
         return {} if self.manifest is None else dict(self.manifest.meta.get(what, {}))
@@ -80,6 +88,7 @@ class CheckpointConfig(Durable):
         positions: Mapping[str, int | None],
         feeds: Mapping[str, tuple[int, int]],
         times: Mapping[int, int],
+        queries: Mapping[str, tuple[int, str | None]],
     ) -> dict[str, Any]:
         """What a snapshot says beside the state; `outputs` is what `store` gave, by worker."""
         return {
@@ -91,6 +100,7 @@ class CheckpointConfig(Durable):
             },
             "feeds": dict(feeds),
             "times": {str(epoch): time_us for epoch, time_us in times.items()},
+            "queries": dict(queries),
             "reached": {name: at for name, at in positions.items() if at is not None},
         }
 

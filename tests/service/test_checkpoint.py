@@ -11,24 +11,28 @@ import shutil
 import signal
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint, claims
+from pointstamp.checkpoint.input_log import CommitRecord
 from pointstamp.checkpoint.objects import LocalObjects
 from pointstamp.errors import (
     CheckpointError,
     CheckpointInUseError,
     CheckpointStructureError,
     CorruptCheckpointError,
+    EpochError,
     ServiceError,
     StoppedError,
     UndeclaredStateError,
     UsageError,
     WorkerError,
 )
+from pointstamp.service import protocol
 from pointstamp.service.restart_policy import DEFAULT_RESTART
 from pointstamp.service.snapshotting import WRITTEN
 from tests.service.direct import workers_of
@@ -138,6 +142,44 @@ def test_a_commit_that_is_repeated_after_a_restart_changes_nothing(tmp_path):
         assert not zero.commit("words", 1, [one.stage("words", 1, [batch])], 2)
         assert zero.commit("words", 2, [], 3)
         assert counted(service, 2) == expected(2)
+
+
+@pytest.mark.parametrize("every", [None, 1])
+def test_the_last_batch_of_a_query_is_known_from_that_of_another_in_the_next_life(tmp_path, every):
+    batch = pa.RecordBatch.from_pydict({"word": ["a"]})
+
+    def commit(service, epoch, query):
+        worker = workers_of(service)[0]
+        staged = worker.stage("words", epoch, [batch])
+        return worker.worker.ask(protocol.Commit("words", epoch, (staged,), query=query))
+
+    with serve(tmp_path, every=every) as service:
+        assert commit(service, 0, "one")
+        assert commit(service, 1, "one")
+        words = service.input("words")
+        words.advance_to(8)
+        while every is not None and list(tmp_path.glob("log/words/*1/attempt-*")):
+            words.advance_to(words.time + 1)  # until snapshots have both
+        time = words.time
+    with serve(tmp_path, every=every) as service:
+        assert not commit(service, 1, "one")
+        for epoch, query in [(1, "other"), (0, "one"), (time - 1, "one"), (time - 1, "other")]:
+            with pytest.raises(EpochError, match=f"{query} for epoch {epoch}, 1 records, is not"):
+                commit(service, epoch, query)
+        assert commit(service, time, "other")
+        assert counted(service, time)[-1] == (time, "a", 3)
+
+
+def test_whose_batch_the_last_was_is_not_known_of_former_versions(tmp_path, monkeypatch):
+    made = CommitRecord.to_bytes
+    monkeypatch.setattr(CommitRecord, "to_bytes", lambda self: made(replace(self, query="")))
+    batch = pa.RecordBatch.from_pydict({"word": ["a"]})
+    for _ in range(2):
+        with serve(tmp_path) as service:
+            worker = workers_of(service)[0]
+            commit = protocol.Commit("words", 0, (worker.stage("words", 0, [batch]),), query="q")
+            worker.worker.ask(commit)
+            assert counted(service, 0) == [(0, "a", 1)]
 
 
 def test_a_decision_is_written_before_it_counts_and_an_abort_removes_what_lost(tmp_path):
