@@ -44,7 +44,10 @@ class CheckpointClaim(Protocol):
         """Hold it, in a worker, for as long as that may commit."""
 
     def check(self) -> None:
-        """Raise `CheckpointInUseError` if another program has it since."""
+        """Raise `CheckpointInUseError` if another program has it since.
+
+        And `CheckpointError` if the folder is gone, in which what is written now would lie alone.
+        """
 
 
 @contextlib.contextmanager
@@ -95,7 +98,16 @@ class LocalClaim:
             yield
 
     def check(self) -> None:
-        """See `CheckpointClaim`: nothing can take it."""
+        """See `CheckpointClaim`: no other program can take it."""
+        # Folders are made anew for what is written to them, and the file of the lock is not.
+        try:
+            (self.folder / LOCK_FILE).stat()
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.folder}: its file {LOCK_FILE!r}, which was there when this program began, "
+                f"cannot be found: {error.strerror}; if the folder was removed or moved away, what "
+                "it had is not there for a restart: put it back as it was, or begin anew"
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,11 @@ class CheckpointConfig(Durable):
         """Hold the claim, in a worker, for as long as that may commit."""
         return nullcontext() if self.claim is None else self.claim.shared()
 
+    def check_claim(self) -> None:
+        """Raise `CheckpointError` if the folder is gone, or another program has it."""
+        if self.claim is not None:
+            self.claim.check()
+
     def outputs(self, output: str) -> list[Staged]:
         """What was stored of an output beside the snapshot."""
         return [Staged.from_json(record) for record in self._meta("outputs").get(output, ())]
@@ -229,6 +234,8 @@ def checkpoint_config(
 
     Raises `UsageError` if the options do not fit together, or what is there.
     """
+    if claim is not None:
+        claim.check()  # not of nothing, when workers are started again
     if checkpoint is None:
         if every is not None:
             raise UsageError("snapshot_every= needs a checkpoint= to put snapshots into")

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,7 @@ class Coordinator:
         """What is decided, which the inputs of the workers may be behind."""
         self.is_finishing = False
         self.snapshots: SnapshotCoordinator | None = None
+        self._check_claim: Callable[[], None] = lambda: None
         self._leading = leading
         self._secret = secret
         self._commits: dict[str, int] = {}
@@ -70,6 +71,7 @@ class Coordinator:
     def begin_again(self, config: CheckpointConfig) -> None:
         """Have admitted what the checkpoint has, and plan the next snapshot."""
         config.checkpoint.begin()
+        self._check_claim = config.check_claim
         self._replay(config)
         if config.every is not None:
             self.snapshots = SnapshotCoordinator(self, config, config.every)
@@ -412,6 +414,7 @@ class Coordinator:
         checkpoint, input, epoch = self.worker.checkpoint, decided.input, decided.epoch
         if checkpoint is None:
             return
+        self._check_claim()
         stored = [one.stored for one in decided.attempts if one.stored is not None]
         query = decided.query
         if not checkpoint.commit(input, epoch, stored, decided.next_epoch, query=query):
@@ -428,6 +431,7 @@ class Coordinator:
         checkpoint = self.worker.checkpoint
         if checkpoint is None:
             return
+        self._check_claim()
         stored = [one.stored for one in handles if one.stored is not None]
         name, batch = request.commit, request.batch
         if not checkpoint.commit(

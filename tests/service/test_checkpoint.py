@@ -224,6 +224,26 @@ def test_a_second_service_on_a_folder_is_refused_and_the_first_goes_on(
         assert counted(four, 2) == expected(3)
 
 
+def test_a_folder_that_is_gone_takes_no_commits_and_is_not_begun_with(tmp_path):
+    folder, away = tmp_path / "service", tmp_path / "away"
+    with serve(folder, restart=ps.RestartPolicy(attempts=2, delay_s=0.0)) as service:
+        feed(service, 2)
+        folder.rename(away)
+        with pytest.raises(CheckpointError, match=r"cannot be found.*if the folder was removed or"):
+            feed(service, 3)
+        shutil.rmtree(folder, ignore_errors=True)  # it may have what was staged just now
+        away.rename(folder)
+        service.input("words").advance_to(3)
+        assert counted(service, 2) == expected(3)
+        folder.rename(away)
+        workers_of(service)[1].worker.fail(RuntimeError("lost"))
+        with pytest.raises(WorkerError, match="lost") as caught:
+            service.probe.wait(9)
+        assert "the last time they ended of: " in caught.value.__notes__[0]
+        assert "if the folder was removed or moved away" in caught.value.__notes__[0]
+        service.abort()
+
+
 def test_two_services_on_one_folder_without_locks_find_out(tmp_path, monkeypatch):
     def flock(file, kind):
         raise OSError(errno.ENOLCK, "no locks available")
