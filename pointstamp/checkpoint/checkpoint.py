@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pointstamp.checkpoint import snapshot_counts
-from pointstamp.checkpoint.claims import CheckpointClaim, claimed
+from pointstamp.checkpoint.claims import CheckpointClaim, claimed, locked
 from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import CommitRecord, InputLog
 from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
@@ -87,6 +87,13 @@ class Checkpoint:
         """
         return claimed(self._objects)
 
+    def locked(self) -> AbstractContextManager[CheckpointClaim | None]:
+        """The same of a folder of this machine; in an object store nothing happens.
+
+        There `begin` does it, and so the first commit: services commit to the log of inputs alone.
+        """
+        return locked(self._objects)
+
     # The log of inputs.
 
     def stage(
@@ -121,6 +128,7 @@ class Checkpoint:
         commit: str = "",
         batch: int | None = None,
         time_us: int | None = None,
+        query: str | None = None,
     ) -> bool:
         """Say once what was staged for an input at an epoch; whether this call said it.
 
@@ -135,6 +143,8 @@ class Checkpoint:
             Then the name is that of a feed, and this is the number of its batch.
         time_us : int, optional
             When it is committed, in microseconds since 1970, to be kept with it.
+        query : str, optional
+            The id of the query whose batch it is, to be kept with it.
 
         Returns
         -------
@@ -149,7 +159,7 @@ class Checkpoint:
         UsageError
             If one was staged for something else.
         """
-        return self._log.commit(input, epoch, attempts, until, commit, batch, time_us)
+        return self._log.commit(input, epoch, attempts, until, commit, batch, time_us, query)
 
     def abort(self, input: str, epoch: int, staged: Staged | Iterable[Staged]) -> None:
         """Remove what was staged, unless it was committed."""

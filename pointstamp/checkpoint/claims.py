@@ -44,7 +44,10 @@ class CheckpointClaim(Protocol):
         """Hold it, in a worker, for as long as that may commit."""
 
     def check(self) -> None:
-        """Raise `CheckpointInUseError` if another program has it since."""
+        """Raise `CheckpointInUseError` if another program has it since.
+
+        And `CheckpointError` if the folder is gone, in which what is written now would lie alone.
+        """
 
 
 @contextlib.contextmanager
@@ -58,13 +61,27 @@ def claimed(objects: Objects) -> Iterator[CheckpointClaim]:
     CheckpointError
         If that cannot be written.
     """
-    if isinstance(objects, LocalObjects):
-        with _locked(objects.root):
-            yield LocalClaim(objects.root)
+    if not isinstance(objects, LocalObjects):
+        terms = Terms(objects)
+        terms.claim(takes_over=True)
+        yield StoreClaim(terms)
         return
-    terms = Terms(objects)
-    terms.claim(takes_over=True)
-    yield StoreClaim(terms)
+    with locked(objects) as claim:
+        assert claim is not None  # as it is a folder
+        yield claim
+
+
+@contextlib.contextmanager
+def locked(objects: Objects) -> Iterator[CheckpointClaim | None]:
+    """Claim a folder as `claimed` does; None for an object store, where nothing happens.
+
+    For a program whose commits claim terms by themselves, those to the log of inputs.
+    """
+    if not isinstance(objects, LocalObjects):
+        yield None
+        return
+    with _locked(objects.root):
+        yield LocalClaim(objects.root)
 
 
 @dataclass(frozen=True)
@@ -76,12 +93,21 @@ class LocalClaim:
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
         """See `CheckpointClaim`."""
-        with _opened(self.folder) as file:
+        with _opened(self.folder, may_only_read=True) as file:
             _lock(file, fcntl.LOCK_SH, self.folder, 0.0)
             yield
 
     def check(self) -> None:
-        """See `CheckpointClaim`: nothing can take it."""
+        """See `CheckpointClaim`: no other program can take it."""
+        # Folders are made anew for what is written to them, and the file of the lock is not.
+        try:
+            (self.folder / LOCK_FILE).stat()
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.folder}: its file {LOCK_FILE!r}, which was there when this program began, "
+                f"cannot be found: {error.strerror}; if the folder was removed or moved away, what "
+                "it had is not there for a restart: put it back as it was, or begin anew"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -106,22 +132,37 @@ def _locked(folder: Path) -> Iterator[None]:
         _lock(file, fcntl.LOCK_EX, folder, PATIENCE_S)
         file.seek(0)
         file.truncate()
-        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        file.write(f"{_this_process()}\n")
         file.flush()
         # Another program may come between the two; then this one is refused.
         _lock(file, fcntl.LOCK_SH, folder, 0.0)
         yield
 
 
+def _this_process() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[IO[str]]:
+def _opened(folder: Path, *, may_only_read: bool = False) -> Iterator[IO[str]]:
+    path = folder / LOCK_FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK_FILE).open("a+")
+        try:
+            file = path.open("a+")
+        except PermissionError:
+            if not may_only_read:
+                raise
+            file = path.open()  # workers may run as another user than the program
     except OSError as error:
         raise CheckpointError(f"{folder}: cannot be locked: {error.strerror}") from error
     with file:
-        yield file
+        try:
+            yield file
+        finally:
+            # A process that was forked from this one meanwhile has the lock, too.
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _lock(file: IO[Any], kind: int, folder: Path, patience_s: float) -> None:
@@ -140,6 +181,11 @@ def _lock(file: IO[Any], kind: int, folder: Path, patience_s: float) -> None:
             raise CheckpointError(f"{folder}: cannot be locked: {error.strerror}") from error
     file.seek(0)
     holder = file.read().strip() or "another process"
+    if holder == _this_process():
+        raise CheckpointInUseError(
+            f"{folder}: this program commits to this checkpoint already ({holder}): only one "
+            "service or run may at a time; end the first, or give each a checkpoint of its own"
+        )
     raise CheckpointInUseError(
         f"{folder}: another program commits to this checkpoint ({holder}): only one may at a "
         "time; wait for it, end it, or give each a checkpoint of its own"

@@ -41,6 +41,9 @@ from pointstamp.errors import CorruptCheckpointError, SchemaError, UsageError
 
 VERSION = 1
 
+UNRECORDED = ""
+"""The query of a record that does not say whether it is of one, as those of former versions."""
+
 BEFORE_ALL = -1
 """The epoch before the first."""
 
@@ -83,6 +86,8 @@ class CommitRecord:
     """With it, the name is that of a feed, and this is the number of its batch."""
     time_us: int | None = None
     """When it was committed, in microseconds since 1970; None where that is not recorded."""
+    query: str | None = None
+    """The id of the query whose batch it is; None if it is of none."""
 
     def to_bytes(self) -> tuple[bytes, RecordLink]:
         """As it is stored, and what the next record says of it."""
@@ -96,6 +101,7 @@ class CommitRecord:
             "commit": self.commit,
             "batch": self.batch,
             "time_us": self.time_us,
+            "query": self.query,
         }
         data = checksummed(VERSION, body)
         return data, RecordLink(self.number, self.epoch, checksum([data]))
@@ -115,6 +121,7 @@ class CommitRecord:
                 body.get("commit", ""),
                 body.get("batch"),
                 body.get("time_us"),
+                body.get("query", UNRECORDED),
             )
         except (KeyError, TypeError) as error:
             raise CorruptCheckpointError(f"{place}: is no commit record: {error!r}") from error
@@ -178,6 +185,7 @@ class InputLog:
         commit: str = "",
         batch: int | None = None,
         time_us: int | None = None,
+        query: str | None = None,
     ) -> bool:
         """See `Checkpoint.commit`."""
         chosen = tuple(attempts)
@@ -197,7 +205,8 @@ class InputLog:
             arrow_files.check_size(self._objects, attempt.stored)
         goes_on = epoch + 1 if until is None else until
         number = last.number + 1
-        record = CommitRecord(input, epoch, goes_on, chosen, number, last, commit, batch, time_us)
+        named = commit, batch, time_us, query
+        record = CommitRecord(input, epoch, goes_on, chosen, number, last, *named)
         data, link = record.to_bytes()
         is_written = self._write(record, data)
         if is_written:

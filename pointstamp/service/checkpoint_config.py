@@ -8,6 +8,7 @@ the epoch after: there they are removed with the log, when no snapshot needs the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -16,7 +17,9 @@ from uuid import uuid4
 import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.checkpoint.claims import CheckpointClaim
 from pointstamp.checkpoint.durable import Durable
+from pointstamp.checkpoint.input_log import BEFORE_ALL, UNRECORDED
 from pointstamp.checkpoint.staged import Staged
 from pointstamp.errors import CheckpointStructureError, CorruptCheckpointError, UsageError
 from pointstamp.service.spec import ServiceSpec
@@ -39,9 +42,21 @@ class CheckpointConfig(Durable):
     ----------
     every : int or None
         How many epochs there are from one snapshot to the next; None makes none.
+    claim : CheckpointClaim or None
+        By which this service alone commits to a folder of this machine.
     """
 
     every: int | None = None
+    claim: CheckpointClaim | None = None
+
+    def shared_claim(self) -> AbstractContextManager[None]:
+        """Hold the claim, in a worker, for as long as that may commit."""
+        return nullcontext() if self.claim is None else self.claim.shared()
+
+    def check_claim(self) -> None:
+        """Raise `CheckpointError` if the folder is gone, or another program has it."""
+        if self.claim is not None:
+            self.claim.check()
 
     def outputs(self, output: str) -> list[Staged]:
         """What was stored of an output beside the snapshot."""
@@ -59,6 +74,13 @@ class CheckpointConfig(Durable):
         """By epoch of collections that was not discarded then: when it was committed, in us."""
         return {int(epoch): time_us for epoch, time_us in self._meta("times").items()}
 
+    def queries(self) -> dict[str, tuple[int, str | None]]:
+        """By input of records: its last epoch that had some, and of which query they were."""
+        if self.manifest is not None and "queries" not in self.manifest.meta:
+            # Of a former version.
+            return dict.fromkeys(self._meta("reached"), (BEFORE_ALL, UNRECORDED))
+        return {name: (epoch, query) for name, (epoch, query) in self._meta("queries").items()}
+
     def _meta(self, what: str) -> dict[str, Any]:
         """What `meta` gave beside the snapshot; nothing without one."""
         return {} if self.manifest is None else dict(self.manifest.meta.get(what, {}))
@@ -71,6 +93,7 @@ class CheckpointConfig(Durable):
         positions: Mapping[str, int | None],
         feeds: Mapping[str, tuple[int, int]],
         times: Mapping[int, int],
+        queries: Mapping[str, tuple[int, str | None]],
     ) -> dict[str, Any]:
         """What a snapshot says beside the state; `outputs` is what `store` gave, by worker."""
         return {
@@ -82,6 +105,7 @@ class CheckpointConfig(Durable):
             },
             "feeds": dict(feeds),
             "times": {str(epoch): time_us for epoch, time_us in times.items()},
+            "queries": dict(queries),
             "reached": {name: at for name, at in positions.items() if at is not None},
         }
 
@@ -204,11 +228,14 @@ def checkpoint_config(
     every: int | None,
     allow_missing: Collection[str],
     allow_new: Collection[str],
+    claim: CheckpointClaim | None,
 ) -> CheckpointConfig | None:
     """What a checkpoint has at this moment, to begin with; None without one.
 
     Raises `UsageError` if the options do not fit together, or what is there.
     """
+    if claim is not None:
+        claim.check()  # not of nothing, when workers are started again
     if checkpoint is None:
         if every is not None:
             raise UsageError("snapshot_every= needs a checkpoint= to put snapshots into")
@@ -224,7 +251,9 @@ def checkpoint_config(
             f"{checkpoint} has a snapshot, of epoch {manifest.epoch}, and the log of inputs may be "
             "pruned up to it: begin with that, by snapshot_every="
         )
-    return CheckpointConfig(checkpoint, manifest, tuple(allow_missing), tuple(allow_new), every)
+    return CheckpointConfig(
+        checkpoint, manifest, tuple(allow_missing), tuple(allow_new), every, claim
+    )
 
 
 def _columns(schema: pa.Schema) -> list[str]:

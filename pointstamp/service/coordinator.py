@@ -12,12 +12,12 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
-from pointstamp.checkpoint.input_log import BEFORE_ALL
+from pointstamp.checkpoint.input_log import BEFORE_ALL, UNRECORDED
 from pointstamp.errors import EpochError, ServiceError, UsageError
 from pointstamp.service import protocol
 from pointstamp.service.checkpoint_config import COLLECTIONS, CheckpointConfig
@@ -52,6 +52,7 @@ class Coordinator:
         """What is decided, which the inputs of the workers may be behind."""
         self.is_finishing = False
         self.snapshots: SnapshotCoordinator | None = None
+        self._check_claim: Callable[[], None] = lambda: None
         self._leading = leading
         self._secret = secret
         self._commits: dict[str, int] = {}
@@ -60,8 +61,8 @@ class Coordinator:
         """By feed of collections: the number of its last batch, and its epoch."""
         self.times: dict[int, int] = {}
         """By epoch of collections that is not discarded: when it was committed, in us."""
-        self._queries: dict[str, tuple[int, str | None]] = {}
-        """By input: the last epoch that this life has committed records at, and of which query."""
+        self.queries: dict[str, tuple[int, str | None]] = {}
+        """By input: the last epoch that had attempts, and of which query these were, if of one."""
         self._restored: dict[str, int] = {}
         """By input: the first epoch that no life before has committed."""
         self._aborted: dict[StagingKey, None] = {}
@@ -70,6 +71,7 @@ class Coordinator:
     def begin_again(self, config: CheckpointConfig) -> None:
         """Have admitted what the checkpoint has, and plan the next snapshot."""
         config.checkpoint.begin()
+        self._check_claim = config.check_claim
         self._replay(config)
         if config.every is not None:
             self.snapshots = SnapshotCoordinator(self, config, config.every)
@@ -79,17 +81,22 @@ class Coordinator:
         """Have all workers admit what the log has, distributed to as many as there are now."""
         peers = self.worker.peers
         collections = self.worker.spec.collections
+        self.queries = config.queries()
         if collections:
             self._replay_collections(config)
         for input in [name for name in self.positions if name not in collections]:
             now = self.worker.first
-            for epoch, stored in config.checkpoint.committed(input, config.epoch):
+            for record in config.checkpoint.records(input, BEFORE_ALL):
+                if record.attempts:
+                    self.queries[input] = record.epoch, record.query
+                if record.epoch <= config.epoch:
+                    continue  # the snapshot has it
                 handles = tuple(
-                    StagingHandle(input, epoch, one.name, n % peers, one.rows, one)
-                    for n, one in enumerate(stored)
+                    StagingHandle(input, record.epoch, one.name, n % peers, one.rows, one)
+                    for n, one in enumerate(record.attempts)
                 )
-                now = epoch + 1
-                self.worker.order(protocol.Commit(input, epoch, handles))
+                now = record.epoch + 1
+                self.worker.order(protocol.Commit(input, record.epoch, handles))
             # Readers may have acted on it that nothing more comes before that.
             reached = max(now, config.reached(input))
             if now < reached:
@@ -179,7 +186,7 @@ class Coordinator:
                 self._write(decided)
             self.positions[input] = until
             if request.attempts:
-                self._queries[input] = epoch, request.query
+                self.queries[input] = epoch, request.query
             LOGGER.debug(
                 "epoch %d of input %r is committed, with %d attempts",
                 epoch,
@@ -193,16 +200,16 @@ class Coordinator:
     def _check_repeated(self, request: protocol.Commit, position: int | None) -> None:
         """Raise `EpochError` if a batch of a query is new, and its records would be lost.
 
-        A query repeats its last batch alone. Of a life before it is not known whose batch was the
-        last.
+        A query repeats its last batch alone. Whose batch the last of a life before was is not
+        known where a former version has committed it.
         """
         n_records = sum(handle.rows for handle in request.attempts)
         if request.query is None or not n_records:
             return
-        last = self._queries.get(request.input)
-        if last == (request.epoch, request.query):
+        last, query = self.queries.get(request.input, (BEFORE_ALL, None))
+        if (last, query) == (request.epoch, request.query):
             return
-        if last is None and request.epoch + 1 == self._restored.get(request.input):
+        if query == UNRECORDED and request.epoch + 1 == self._restored.get(request.input):
             return
         what = f"the batch of query {request.query} for epoch {request.epoch}, {n_records} records,"
         if position is None:
@@ -407,8 +414,10 @@ class Coordinator:
         checkpoint, input, epoch = self.worker.checkpoint, decided.input, decided.epoch
         if checkpoint is None:
             return
+        self._check_claim()
         stored = [one.stored for one in decided.attempts if one.stored is not None]
-        if not checkpoint.commit(input, epoch, stored, decided.next_epoch):
+        query = decided.query
+        if not checkpoint.commit(input, epoch, stored, decided.next_epoch, query=query):
             raise _used_by_another(f"epoch {epoch} of input {input!r}", checkpoint)
 
     def _write_epoch(
@@ -422,6 +431,7 @@ class Coordinator:
         checkpoint = self.worker.checkpoint
         if checkpoint is None:
             return
+        self._check_claim()
         stored = [one.stored for one in handles if one.stored is not None]
         name, batch = request.commit, request.batch
         if not checkpoint.commit(

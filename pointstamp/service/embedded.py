@@ -105,6 +105,8 @@ def serve(
     ------
     BuildError
         If `build` cannot be called with these inputs.
+    CheckpointInUseError
+        If another program or service of this machine uses the folder.
     WorkerError
         If a worker fails to start, for example because `build` returns other outputs. Later,
         every method of the service raises it, with the first cause, when a worker has failed
@@ -161,12 +163,15 @@ def serve(
     spec = endpoint.count(spec)
 
     def make_pool(former: Sequence[WorkerHandle]) -> WorkerPool:
-        config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
+        config = checkpoint_config(place, snapshot_every, allow_missing, allow_new, claim)
         return WorkerPool(spec, workers, config, flight and flight.at_ports_of(former))
 
     with contextlib.ExitStack() as on_error:
         on_error.callback(endpoint.close)
-        supervisor = Supervisor(make_pool, None if place is None else restart)
+        held = on_error.enter_context(contextlib.ExitStack())
+        # Before anything of it is read.
+        claim = None if place is None else held.enter_context(place.locked())
+        supervisor = Supervisor(make_pool, None if place is None else restart, held.close)
         on_error.callback(supervisor.abort)
         endpoint.start(supervisor)
         server = open_dashboard(page)

@@ -282,7 +282,7 @@ class SnapshotCoordinator:
         reports = [written[worker] for worker in range(self._worker.peers)]
         with self._leader.deciding:
             positions, feeds = dict(self._leader.positions), dict(self._leader.feeds)
-            times = dict(self._leader.times)
+            times, queries = dict(self._leader.times), dict(self._leader.queries)
         meta = self._config.meta(
             self._worker.spec,
             [report.outputs for report in reports],
@@ -290,6 +290,7 @@ class SnapshotCoordinator:
             positions,
             feeds,
             times,
+            queries,
         )
         try:
             checkpoint.commit_manifest(epoch, [report.part for report in reports], meta)

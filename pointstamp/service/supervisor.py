@@ -90,13 +90,15 @@ class Supervisor:
 
     `make_pool(former)` is a pool that begins with the last snapshot there is; it is given the
     handles of the workers before, of which there are none at first. Without a policy the service
-    ends when a worker is lost.
+    ends when a worker is lost. `release()` is called when it has ended, once or more often: by
+    then the workers alone hold what it releases, until they end.
     """
 
     def __init__(
         self,
         make_pool: Callable[[Sequence[WorkerHandle]], WorkerPool],
         policy: RestartPolicy | None,
+        release: Callable[[], object] = lambda: None,
     ) -> None:
         self.termination = Termination()
         self.reached = Reached()
@@ -108,6 +110,7 @@ class Supervisor:
         """How often the workers were started again, or that was tried."""
         self._make_pool = make_pool
         self._policy = policy
+        self._release = release
         self._changed = threading.Condition()
         self._pool = make_pool(())
         self._starting: WorkerPool | None = None
@@ -181,6 +184,7 @@ class Supervisor:
             self._changed.notify_all()
         for pool in pools:
             pool.abort()
+        self._release()
 
     def join(self, timeout_s: float) -> bool:
         """Wait until the workers have ended; whether they have."""
@@ -205,6 +209,7 @@ class Supervisor:
                 with self._changed:
                     self._changed.notify_all()
                 self.retire()
+                self._release()
                 return
 
     def _may_restart(self, error: BaseException) -> bool:

@@ -62,8 +62,10 @@ def run_service_worker(
     secret = b"" if flight is None else flight.secret
     if spec.notes_lines:
         worker.environment.lines = {}
-    service_worker = ServiceWorker(worker, spec, config, secret)
     with contextlib.ExitStack() as stack:
+        if config is not None:
+            stack.enter_context(config.shared_claim())
+        service_worker = ServiceWorker(worker, spec, config, secret)
         reached_at: ServiceWorker | str = service_worker
         if flight is not None:
             # Not at the top: threads need no Flight, which takes its time to import.

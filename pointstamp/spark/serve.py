@@ -118,6 +118,8 @@ def serve(
         When a collection is given no schema, or a type that it cannot have.
     BuildError
         When `build` cannot be called with these inputs.
+    CheckpointInUseError
+        When another program or service of this machine uses the folder.
     WorkerError
         When a worker fails to start. Later, every method of the service raises it, with the
         first cause, when a worker has failed.
@@ -178,12 +180,15 @@ def serve(
     asked_at = call_site("serve")
 
     def make_pool(former: Sequence[WorkerHandle]) -> SparkWorkerPool:
-        config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
+        config = checkpoint_config(place, snapshot_every, allow_missing, allow_new, claim)
         return SparkWorkerPool(spark, spec, workers, config, flight.at_ports_of(former), asked_at)
 
     with contextlib.ExitStack() as on_error:
         on_error.callback(endpoint.close)
-        supervisor = Supervisor(make_pool, None if place is None else restart)
+        held = on_error.enter_context(contextlib.ExitStack())
+        # Before anything of it is read.
+        claim = None if place is None else held.enter_context(place.locked())
+        supervisor = Supervisor(make_pool, None if place is None else restart, held.close)
         on_error.callback(supervisor.abort)
         registration = Registration(spark, supervisor, spec, name, flight)
         endpoint.start(supervisor)

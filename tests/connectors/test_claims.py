@@ -64,7 +64,7 @@ def test_a_second_program_is_refused_and_the_first_goes_on(
     monkeypatch.setattr(claims, "PATIENCE_S", 0.1)
     source, failed = Held(), []  # type: ignore[var-annotated]
     thread = in_a_thread(tmp_path, source, failed)
-    with pytest.raises(CheckpointInUseError, match=r"another program .* \(process \d+ on "):
+    with pytest.raises(CheckpointInUseError, match=r"this program .* already \(process \d+ on "):
         ps.run(lambda scope: scope.source(Held()), threads=True, checkpoint=tmp_path)
     source.gate.set()
     thread.join()

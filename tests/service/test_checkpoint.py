@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import random
@@ -10,23 +11,29 @@ import shutil
 import signal
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.checkpoint import Checkpoint
+from pointstamp.checkpoint import Checkpoint, claims
+from pointstamp.checkpoint.input_log import CommitRecord
 from pointstamp.checkpoint.objects import LocalObjects
 from pointstamp.errors import (
     CheckpointError,
+    CheckpointInUseError,
     CheckpointStructureError,
     CorruptCheckpointError,
+    EpochError,
     ServiceError,
     StoppedError,
     UndeclaredStateError,
     UsageError,
     WorkerError,
 )
+from pointstamp.service import protocol
+from pointstamp.service.restart_policy import DEFAULT_RESTART
 from pointstamp.service.snapshotting import WRITTEN
 from tests.service.direct import workers_of
 
@@ -58,7 +65,16 @@ def totals(scope, words):
     return words.unary_frontier(ps.Exchange("word"), "Totals", build)
 
 
-def serve(folder, workers=2, threads=True, build=totals, every=None, allow_new=(), **inputs):
+def serve(
+    folder,
+    workers=2,
+    threads=True,
+    build=totals,
+    every=None,
+    allow_new=(),
+    restart=DEFAULT_RESTART,
+    **inputs,
+):
     return ps.serve(
         build,
         workers,
@@ -68,6 +84,7 @@ def serve(folder, workers=2, threads=True, build=totals, every=None, allow_new=(
         checkpoint=folder,
         snapshot_every=every,
         allow_new=allow_new,
+        restart=restart,
     )
 
 
@@ -127,6 +144,44 @@ def test_a_commit_that_is_repeated_after_a_restart_changes_nothing(tmp_path):
         assert counted(service, 2) == expected(2)
 
 
+@pytest.mark.parametrize("every", [None, 1])
+def test_the_last_batch_of_a_query_is_known_from_that_of_another_in_the_next_life(tmp_path, every):
+    batch = pa.RecordBatch.from_pydict({"word": ["a"]})
+
+    def commit(service, epoch, query):
+        worker = workers_of(service)[0]
+        staged = worker.stage("words", epoch, [batch])
+        return worker.worker.ask(protocol.Commit("words", epoch, (staged,), query=query))
+
+    with serve(tmp_path, every=every) as service:
+        assert commit(service, 0, "one")
+        assert commit(service, 1, "one")
+        words = service.input("words")
+        words.advance_to(8)
+        while every is not None and list(tmp_path.glob("log/words/*1/attempt-*")):
+            words.advance_to(words.time + 1)  # until snapshots have both
+        time = words.time
+    with serve(tmp_path, every=every) as service:
+        assert not commit(service, 1, "one")
+        for epoch, query in [(1, "other"), (0, "one"), (time - 1, "one"), (time - 1, "other")]:
+            with pytest.raises(EpochError, match=f"{query} for epoch {epoch}, 1 records, is not"):
+                commit(service, epoch, query)
+        assert commit(service, time, "other")
+        assert counted(service, time)[-1] == (time, "a", 3)
+
+
+def test_whose_batch_the_last_was_is_not_known_of_former_versions(tmp_path, monkeypatch):
+    made = CommitRecord.to_bytes
+    monkeypatch.setattr(CommitRecord, "to_bytes", lambda self: made(replace(self, query="")))
+    batch = pa.RecordBatch.from_pydict({"word": ["a"]})
+    for _ in range(2):
+        with serve(tmp_path) as service:
+            worker = workers_of(service)[0]
+            commit = protocol.Commit("words", 0, (worker.stage("words", 0, [batch]),), query="q")
+            worker.worker.ask(commit)
+            assert counted(service, 0) == [(0, "a", 1)]
+
+
 def test_a_decision_is_written_before_it_counts_and_an_abort_removes_what_lost(tmp_path):
     batch = pa.RecordBatch.from_pydict({"word": ["a", "b"]})
     with serve(tmp_path) as service:
@@ -144,7 +199,56 @@ def test_a_decision_is_written_before_it_counts_and_an_abort_removes_what_lost(t
         assert counted(service, 0) == [(0, "a", 2), (0, "b", 2)]
 
 
-def test_two_services_on_one_folder_find_out(tmp_path):
+@pytest.mark.parametrize("threads", [True, False])
+def test_a_second_service_on_a_folder_is_refused_and_the_first_goes_on(
+    tmp_path, monkeypatch, threads
+):
+    monkeypatch.setattr(claims, "PATIENCE_S", 0.1)
+    policy = ps.RestartPolicy(delay_s=0.0)
+    with serve(tmp_path, 2, threads=threads, restart=policy) as one:
+        feed(one, 1)
+        for _ in range(2):
+            with pytest.raises(CheckpointInUseError, match=r"this program commits to this .* alr"):
+                serve(tmp_path)
+        feed(one, 2)
+        assert counted(one, 1) == expected(2)
+    # Stopped, aborted, and ended by itself: each lets the next one in.
+    with serve(tmp_path) as two:
+        feed(two, 3)
+        two.abort()
+    three = serve(tmp_path, restart=None)
+    workers_of(three)[1].fail(RuntimeError("lost"))
+    with pytest.raises(WorkerError, match="lost"):
+        three.probe.wait(9)
+    with serve(tmp_path) as four:
+        assert counted(four, 2) == expected(3)
+
+
+def test_a_folder_that_is_gone_takes_no_commits_and_is_not_begun_with(tmp_path):
+    folder, away = tmp_path / "service", tmp_path / "away"
+    with serve(folder, restart=ps.RestartPolicy(attempts=2, delay_s=0.0)) as service:
+        feed(service, 2)
+        folder.rename(away)
+        with pytest.raises(CheckpointError, match=r"cannot be found.*if the folder was removed or"):
+            feed(service, 3)
+        shutil.rmtree(folder, ignore_errors=True)  # it may have what was staged just now
+        away.rename(folder)
+        service.input("words").advance_to(3)
+        assert counted(service, 2) == expected(3)
+        folder.rename(away)
+        workers_of(service)[1].worker.fail(RuntimeError("lost"))
+        with pytest.raises(WorkerError, match="lost") as caught:
+            service.probe.wait(9)
+        assert "the last time they ended of: " in caught.value.__notes__[0]
+        assert "if the folder was removed or moved away" in caught.value.__notes__[0]
+        service.abort()
+
+
+def test_two_services_on_one_folder_without_locks_find_out(tmp_path, monkeypatch):
+    def flock(file, kind):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(claims.fcntl, "flock", flock)
     with serve(tmp_path) as one, serve(tmp_path) as other:
         feed(one, 1)
         with pytest.raises(ServiceError, match="another one uses the folder"):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 import pointstamp as ps
 import pointstamp.spark
@@ -311,6 +311,9 @@ def test_a_service_and_its_query_begin_again_from_their_checkpoints(
     first.abort()
     with serve(spark, 1, checkpoint=folder) as second:
         assert second.input("numbers").time == 2
+        # Another query, whose first batch is of the last epoch of the former life.
+        with pytest.raises(StreamingQueryException, match="for epoch 1, 2 records, is not in it"):
+            write(files(), second, tmp_path, 1, place="other")
         # As if Spark had not heard of the last commit: it runs that batch again.
         (tmp_path / "sink" / "commits" / "1").unlink()
         (tmp_path / "sink" / "commits" / ".1.crc").unlink(missing_ok=True)
