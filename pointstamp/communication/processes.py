@@ -37,7 +37,12 @@ from pointstamp.communication.failure import Failure, death, first_cause, load
 from pointstamp.communication.interpreters import start_interpreter
 from pointstamp.communication.log_forwarding import levels
 from pointstamp.communication.target import Result, Target, check_workers
-from pointstamp.communication.worker_process import RunTarget, TargetFailure, TargetResult
+from pointstamp.communication.worker_process import (
+    RunTarget,
+    TargetFailure,
+    TargetResult,
+    check_not_loading,
+)
 from pointstamp.errors import SerializationError
 
 GRACE_S = 0.4
@@ -68,6 +73,8 @@ def run_processes(
         When a worker raises, exits or is killed: the first cause.
     SerializationError
         When the target or a result cannot be pickled.
+    UsageError
+        When such a process is just importing what it is to run.
 
     Examples
     --------
@@ -75,6 +82,7 @@ def run_processes(
     [0, 10]
     """
     check_workers(workers)
+    check_not_loading()
     pickled = _pickled(target)
     children: list[_Child] = []
     events: _Events = queue.SimpleQueue()

@@ -333,3 +333,19 @@ def test_a_pipe_that_breaks_elsewhere_is_an_error(run: Run, program: Path) -> No
     ran = run("run", f"{program}:breaks")
     assert ran.status == 1
     assert "of another pipe" in ran.err
+
+
+def test_a_program_that_starts_workers_when_it_is_imported_is_refused(tmp_path: Path) -> None:
+    """Each of its workers started workers, which started workers."""
+    path = tmp_path / "starting.py"
+    path.write_text(
+        "import pointstamp as ps\n\ndef main(worker):\n    return worker.index\n\n"
+        "print(ps.execute(main, workers=2))\n"
+    )
+    words = [sys.executable, path]  # as a script, nothing imports it
+    assert subprocess.run(words, capture_output=True, text=True).stdout == "[0, 1]\n"
+    words = [sys.executable, "-m", "pointstamp", "run", f"{path}:main"]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 2
+    assert "a module that workers import starts workers itself" in ran.stderr
+    assert "if __name__ == '__main__'" in ran.stderr
