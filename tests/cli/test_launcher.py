@@ -69,6 +69,13 @@ def breaks(worker):
 def fails(worker):
     raise RuntimeError("no luck")
 
+def leaves(worker):
+    if worker.index == 1:
+        sys.exit(0)
+    with worker.dataflow() as scope:
+        scope.to_stream([1]).exchange(lambda n: n).probe()
+    worker.run()
+
 def asks(worker):
     raise ps.errors.UsageError("not like this")
 """
@@ -219,6 +226,25 @@ def test_processes_that_are_started_apart_are_workers_of_one_program(
     assert [line[:2] for line in said] == [[0, 2], [1, 2]]
     assert sum(line[2] for line in said) == sum(n * n for n in range(10))
     assert [each.returncode for each in started] == [0, 0]
+
+
+def test_a_worker_that_is_started_apart_and_exits_has_failed(
+    command: list[str], program: Path, hosts: Path
+) -> None:
+    """It ended with the status that it gave, 0, and the others with 1."""
+    own = ["--hosts", str(hosts), "--secret", str(hosts.with_name("secret"))]
+    started = [
+        subprocess.Popen(
+            [*command, "run", f"{program}:leaves", "--process", str(index), *own],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(2)
+    ]
+    said = [each.communicate(timeout=120)[1] for each in started]
+    assert [each.returncode for each in started] == [1, 1]
+    for text in said:
+        assert "worker 1 called sys.exit(0) before it had a result" in text
 
 
 def test_a_worker_that_waits_says_once_who_came_with_another_secret(
