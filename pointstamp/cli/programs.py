@@ -239,6 +239,15 @@ def _log_to_standard_error(level: str, form: str) -> None:
     handler = logging.StreamHandler()
     text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler.setFormatter(JsonFormatter() if form == "json" else text)
+
+    def is_written_once(record: logging.LogRecord) -> bool:
+        """A program that has all that is logged written there has the library's, too."""
+        return not any(
+            getattr(other, "stream", None) is handler.stream and record.levelno >= other.level
+            for other in logging.getLogger().handlers
+        )
+
+    handler.addFilter(is_written_once)
     logger = logging.getLogger("pointstamp")
     logger.addHandler(handler)
     logger.setLevel(level.upper())

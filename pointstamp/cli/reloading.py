@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +22,9 @@ from pointstamp.runtime.program_file import file_of
 
 LOOK_S = 0.3
 """How often the files are looked at."""
+
+SHARE = 0.05
+"""How much of a processor's time looking for new files may take."""
 
 END_S = 10.0
 """How long a run may take to end, before it is killed."""
@@ -76,28 +79,44 @@ class ProgramFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._look_again_at = 0.0
         self._seen = self._look()
 
     def changed(self) -> Path | None:
-        """One that was written, made or removed since the last call; None if none was."""
-        now = self._look()
+        """One that was written, made or removed since the last call; None if none was.
+
+        One that was made is found later if there are so many files, of any kind, that to go
+        through their names takes long.
+        """
+        is_due = time.monotonic() >= self._look_again_at
+        now = self._look() if is_due else _written(self._seen)
         different = sorted(path for path, _ in now.items() ^ self._seen.items())
         self._seen = now
-        return different[0] if different else None
+        if not different:
+            return None
+        self._look_again_at = 0.0  # where one is written others are, or it is there again
+        return different[0]
 
     def _look(self) -> _Look:
-        found: _Look = {}
+        begin_s = time.thread_time()
+        found: list[Path] = []
         for folder, folders, names in os.walk(self._folder):
             folders[:] = [each for each in folders if not _is_left_out(Path(folder, each))]
-            for name in names:
-                if name.endswith(".py"):
-                    path = Path(folder, name)
-                    try:
-                        status = path.stat()
-                    except OSError:
-                        continue  # it is being replaced
-                    found[path] = status.st_mtime_ns, status.st_size
-        return found
+            found += [Path(folder, name) for name in names if name.endswith(".py")]
+        took_s = time.thread_time() - begin_s
+        self._look_again_at = time.monotonic() + max(took_s / SHARE - LOOK_S, 0)
+        return _written(found)
+
+
+def _written(files: Iterable[Path]) -> _Look:
+    found: _Look = {}
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError:
+            continue  # it is removed, or being replaced
+        found[path] = status.st_mtime_ns, status.st_size
+    return found
 
 
 def _is_left_out(folder: Path) -> bool:

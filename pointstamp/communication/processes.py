@@ -19,13 +19,15 @@ What holds when something goes wrong:
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import queue
+import resource
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +39,13 @@ from pointstamp.communication.failure import Failure, death, first_cause, load
 from pointstamp.communication.interpreters import start_interpreter
 from pointstamp.communication.log_forwarding import levels
 from pointstamp.communication.target import Result, Target, check_workers
-from pointstamp.communication.worker_process import RunTarget, TargetFailure, TargetResult
-from pointstamp.errors import SerializationError
+from pointstamp.communication.worker_process import (
+    RunTarget,
+    TargetFailure,
+    TargetResult,
+    check_not_loading,
+)
+from pointstamp.errors import CommunicationError, SerializationError
 
 GRACE_S = 0.4
 KILL_S = 0.2
@@ -68,6 +75,8 @@ def run_processes(
         When a worker raises, exits or is killed: the first cause.
     SerializationError
         When the target or a result cannot be pickled.
+    UsageError
+        When such a process is just importing what it is to run.
 
     Examples
     --------
@@ -75,6 +84,7 @@ def run_processes(
     [0, 10]
     """
     check_workers(workers)
+    check_not_loading()
     pickled = _pickled(target)
     children: list[_Child] = []
     events: _Events = queue.SimpleQueue()
@@ -182,7 +192,7 @@ def _start(children: list[_Child], workers: int, server: ControlServer) -> None:
     """Start the processes one after the other, in `children` from the moment they exist."""
     # ends[i][j] is worker i's end of its stream to j, until i is started.
     ends: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
-    with contextlib.ExitStack() as stack:
+    with _descriptors(workers), contextlib.ExitStack() as stack:
         shared_fd = segment.create(workers) if workers > 1 else None
         if shared_fd is not None:
             stack.callback(os.close, shared_fd)
@@ -195,6 +205,31 @@ def _start(children: list[_Child], workers: int, server: ControlServer) -> None:
             children.append(_Child(index, process, connection))
             for end in (ours, theirs, *ends[index].values()):
                 end.close()
+
+
+@contextlib.contextmanager
+def _descriptors(workers: int) -> Iterator[None]:
+    """Room for the open descriptors that it takes to start workers, if the system grants it.
+
+    While they are started a quarter of all pairs of workers have both their ends here at most.
+    """
+    needed = workers * (workers + 8) // 2
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and needed > soft // 2:
+        wanted = soft + needed if hard == resource.RLIM_INFINITY else min(hard, soft + needed)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        raise CommunicationError(
+            f"to start {workers} worker processes takes up to {needed} open files, and this "
+            f"process may have {limit}: raise the hard limit (ulimit -Hn), or start fewer workers, "
+            "or threads"
+        ) from error
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:

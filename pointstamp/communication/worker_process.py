@@ -30,6 +30,7 @@ from pointstamp.communication.parent_death import ORPHANED_STATUS, die_with_pare
 from pointstamp.communication.publishing import set_own
 from pointstamp.communication.segment import Segment
 from pointstamp.communication.target import run_in_process
+from pointstamp.errors import UsageError
 
 _THREADS_OF_OPENBLAS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
@@ -96,7 +97,7 @@ def main(
     forward(order.log_levels)
     target = order.target
     try:
-        result = run_in_process(lambda: cloudpickle.loads(target)(communicator))
+        result = run_in_process(lambda: _loaded(target)(communicator))
         pickled = _pickled(index, result)
         communicator.close()
         control.send(TargetResult(pickled))
@@ -106,6 +107,35 @@ def main(
         communicator.abort(cause)
     control.flush()
     # Not closed: until the process has ended, the end of the parent ends it.
+
+
+_is_loading = False
+
+
+def _loaded(target: bytes) -> Any:
+    """The function to run; the modules that it is of are imported."""
+    global _is_loading
+    _is_loading = True
+    try:
+        return cloudpickle.loads(target)
+    finally:
+        _is_loading = False
+
+
+def check_not_loading() -> None:
+    """Raise where a worker would start workers that would start workers likewise.
+
+    Raises
+    ------
+    UsageError
+        In a worker's process that is importing what it is to run.
+    """
+    if _is_loading:
+        raise UsageError(
+            "a module that workers import starts workers itself, each of which would import it and "
+            "start workers again, without end: have it do so in a function, or under "
+            "`if __name__ == '__main__':`"
+        )
 
 
 def _share_processors(peers: int) -> None:

@@ -166,6 +166,18 @@ class EventTimes:
             self._check_bounds(int(numbers.min()), int(numbers.max()))
         return numbers
 
+    def of_clock(self, kind: Any, number: int, n: int) -> Ints:
+        """The event times of `n` records that are all at one, that of a clock, int64[n].
+
+        Raises
+        ------
+        DataError
+            As of `read`.
+        """
+        self.expect(kind)
+        self._check_bounds(number, number)
+        return np.full(n, number, np.int64)
+
     def expect(self, kind: Any) -> None:
         """Note the kind of event times.
 

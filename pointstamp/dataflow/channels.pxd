@@ -29,7 +29,7 @@ cdef class Tee:
     cdef object _kind
     cdef object _schema
 
-    @cython.locals(n=Py_ssize_t, pusher=Pusher)
+    @cython.locals(n=Py_ssize_t, n_left=Py_ssize_t, pusher=Pusher)
     cpdef push(self, object time, object batch)
 
 

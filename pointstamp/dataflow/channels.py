@@ -120,9 +120,13 @@ class Tee:
         self.n_sent += n
         if self.produced is not None:
             self.produced.update(time, n)
+        n_left = len(self.pushers)
         try:
             for pusher in self.pushers:
-                pusher.push(time, batch)
+                n_left -= 1
+                # A list each: one that an operator changes would be of another length, or have
+                # other records, where the next operator takes and counts it.
+                pusher.push(time, batch[:] if n_left and type(batch) is list else batch)
         except BaseException as error:
             # It was counted and not all got it: what catches this cannot go on.
             self._fail(error)
@@ -513,7 +517,10 @@ class BroadcastPusher(RemotePusher):
         """Send `batch` to all, this worker included."""
         n_records = _length(batch)
         for peer in range(self._peers):
-            self.hand(peer, time, batch, n_records)
+            # A list each, as of a `Tee`: threads, and this worker, get what is given here.
+            is_last = peer == self._peers - 1
+            own = batch if is_last or type(batch) is not list else batch[:]
+            self.hand(peer, time, own, n_records)
 
 
 class DistributePusher(RemotePusher):

@@ -11,6 +11,7 @@ Source: the client is librdkafka's, by confluent-kafka.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
@@ -27,6 +28,10 @@ TIMEOUT_S = 30.0
 
 DISCOVER_S = 2.0
 """The same of new partitions, for which a worker that reads others would wait."""
+
+LOOK_S = 30.0
+"""How often it is looked whether the topics that are read are there: the client waits in silence
+for one that was deleted."""
 
 POLL_S = 0.01
 
@@ -88,7 +93,7 @@ class KafkaSource:
     Raises
     ------
     SourceError
-        While it runs, if a topic is not there, or cannot be read.
+        While it runs, if a topic is not there, or not any more, or cannot be read.
     PositionError
         If a partition does not have the position any more: it is older than what Kafka keeps, or
         the topic was made anew.
@@ -308,6 +313,7 @@ class _SharedConsumer:
         """By partition that is read: messages, and events, that were not asked for yet."""
         self._known: set[str] = set()
         """The topics of which the client knows where their partitions are."""
+        self._looked_at = time.monotonic()
         self._end = KafkaError._PARTITION_EOF
         self._lost = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
         self.is_closed = False
@@ -344,6 +350,8 @@ class _SharedConsumer:
         """
         waiting = self._waiting[place]
         if not waiting:
+            if time.monotonic() - self._looked_at >= LOOK_S:
+                self._look()
             for message in self.client.consume(N_MESSAGES, 0.0):
                 self._hand_out(message)
         found: list[KafkaMessage] = []
@@ -367,6 +375,23 @@ class _SharedConsumer:
             elif not goes_on(error):
                 raise SourceError(f"Kafka at {self._servers}: {error.str()}")
         return found, position, is_end
+
+    def _look(self) -> None:
+        """Raise if a partition that is read is not there any more."""
+        for topic in sorted({topic for topic, _ in self._waiting}):
+            try:
+                there = _partitions_of(self.client, self._servers, topic, DISCOVER_S)
+            except SourceError as error:
+                if error.__cause__ is None or not goes_on(error.__cause__.args[0]):
+                    raise
+                break  # brokers are away
+            for number in sorted(number for other, number in self._waiting if other == topic):
+                if number not in there:
+                    raise SourceError(
+                        f"Kafka at {self._servers}: topic {topic!r} does not have partition "
+                        f"{number} any more, which was read: the topic was deleted, or made anew"
+                    )
+        self._looked_at = time.monotonic()
 
     def _hand_out(self, message: Any) -> None:
         waiting = self._waiting.get((message.topic(), message.partition()))

@@ -4,12 +4,14 @@ What each function does, and of which shapes, is said by its plain twin, of the 
 `histories`.
 """
 
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 import numpy as np
 
+from pointstamp.errors import TimestampError
 from pointstamp.kernels.update_loops cimport (
     Places,
     Table,
@@ -102,8 +104,13 @@ cdef object words_of(const int64_t *rows, Py_ssize_t n, Py_ssize_t width):
 
 cdef int write_time(object time, int64_t *into, Py_ssize_t depth) except -1:
     cdef Py_ssize_t k
+    cdef int beyond
     for k in range(depth):
-        into[k] = time[k]
+        into[k] = PyLong_AsLongLongAndOverflow(time[k], &beyond)
+        if beyond:
+            raise TimestampError(
+                f"collections in a loop have times below 2**63, in each coordinate; found {time}"
+            )
     return 0
 
 

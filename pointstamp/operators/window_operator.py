@@ -152,8 +152,7 @@ class _ByTimestamps:
             for at, batch in input_:
                 now = self._clock.event_time(at.time)
                 if reader.time is None:
-                    reader.expect(self._clock.kind)
-                    times = np.full(n_records(batch), now, np.int64)
+                    times = reader.of_clock(self._clock.kind, now, n_records(batch))
                 else:
                     times = reader.read(batch)
                 batch, times, late = _split(batch, times, now - self._lateness)

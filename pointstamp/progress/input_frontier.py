@@ -86,13 +86,23 @@ class InputFrontier:
         """Whether `time`, or one before it, may still come."""
         if self._few is not None and self._reads(time):
             return self._few.less_equal(self._outer, self._inner)
-        return self._as_objects().less_equal(time)
+        counts = self._as_objects()
+        try:
+            return counts.less_equal(time)
+        except (TypeError, ValueError):
+            self._timestamp.check(time)  # what it does not compare is most often no time
+            raise
 
     def less_than(self, time: Any) -> bool:
         """Whether a time strictly before `time` may still come."""
         if self._few is not None and self._reads(time):
             return self._few.less_than(self._outer, self._inner)
-        return self._as_objects().less_than(time)
+        counts = self._as_objects()
+        try:
+            return counts.less_than(time)
+        except (TypeError, ValueError):
+            self._timestamp.check(time)  # what it does not compare is most often no time
+            raise
 
     def less_than_number(self, number: int) -> bool:
         """`less_than` of an integer of 64 bits, where times are integers: without an object."""

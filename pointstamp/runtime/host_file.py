@@ -8,11 +8,13 @@ With certificates they encrypt, and know each other by them as well.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pointstamp.communication import tcp
+from pointstamp.communication.failure import failure
 from pointstamp.communication.target import run_target
 from pointstamp.communication.tls import Certificates
 from pointstamp.errors import FileFormatError, UsageError
@@ -36,6 +38,11 @@ def run_process(
 
     `warn` is called with what the user should know while the worker waits for the others;
     `connections` is as for `tcp.connect`.
+
+    Raises
+    ------
+    WorkerError
+        If `main` calls `sys.exit`, before it had a result.
     """
     addresses = read_hosts(hosts)
     if not 0 <= process < len(addresses):
@@ -52,7 +59,12 @@ def run_process(
         warn=warn,
         connections=connections,
     )
-    run_target(communicator, lambda mesh: run_worker(mesh, main, *args, **options))
+    try:
+        run_target(communicator, lambda mesh: run_worker(mesh, main, *args, **options))
+    except SystemExit as cause:
+        # Whatever its status, the others fail by it: it is no success here.
+        found = failure(process, cause, time.monotonic())
+        raise found.as_error() from found.cause
 
 
 def read_hosts(path: Path) -> list[tuple[str, int]]:

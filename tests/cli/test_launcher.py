@@ -69,6 +69,13 @@ def breaks(worker):
 def fails(worker):
     raise RuntimeError("no luck")
 
+def leaves(worker):
+    if worker.index == 1:
+        sys.exit(0)
+    with worker.dataflow() as scope:
+        scope.to_stream([1]).exchange(lambda n: n).probe()
+    worker.run()
+
 def asks(worker):
     raise ps.errors.UsageError("not like this")
 """
@@ -221,6 +228,25 @@ def test_processes_that_are_started_apart_are_workers_of_one_program(
     assert [each.returncode for each in started] == [0, 0]
 
 
+def test_a_worker_that_is_started_apart_and_exits_has_failed(
+    command: list[str], program: Path, hosts: Path
+) -> None:
+    """It ended with the status that it gave, 0, and the others with 1."""
+    own = ["--hosts", str(hosts), "--secret", str(hosts.with_name("secret"))]
+    started = [
+        subprocess.Popen(
+            [*command, "run", f"{program}:leaves", "--process", str(index), *own],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(2)
+    ]
+    said = [each.communicate(timeout=120)[1] for each in started]
+    assert [each.returncode for each in started] == [1, 1]
+    for text in said:
+        assert "worker 1 called sys.exit(0) before it had a result" in text
+
+
 def test_a_worker_that_waits_says_once_who_came_with_another_secret(
     command: list[str], program: Path, hosts: Path
 ) -> None:
@@ -333,3 +359,19 @@ def test_a_pipe_that_breaks_elsewhere_is_an_error(run: Run, program: Path) -> No
     ran = run("run", f"{program}:breaks")
     assert ran.status == 1
     assert "of another pipe" in ran.err
+
+
+def test_a_program_that_starts_workers_when_it_is_imported_is_refused(tmp_path: Path) -> None:
+    """Each of its workers started workers, which started workers."""
+    path = tmp_path / "starting.py"
+    path.write_text(
+        "import pointstamp as ps\n\ndef main(worker):\n    return worker.index\n\n"
+        "print(ps.execute(main, workers=2))\n"
+    )
+    words = [sys.executable, path]  # as a script, nothing imports it
+    assert subprocess.run(words, capture_output=True, text=True).stdout == "[0, 1]\n"
+    words = [sys.executable, "-m", "pointstamp", "run", f"{path}:main"]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 2
+    assert "a module that workers import starts workers itself" in ran.stderr
+    assert "if __name__ == '__main__'" in ran.stderr

@@ -71,6 +71,39 @@ def test_epochs_are_logged_where_that_is_asked_for(tmp_path: Path) -> None:
     assert "INFO pointstamp.runtime: worker 0 has built dataflow 'numbers'" in ran.stderr
 
 
+CONFIGURED = """
+import logging
+
+logging.basicConfig({where}format="mine %(message)s")
+
+def main(worker):
+    with worker.dataflow("numbers") as scope:
+        scope.to_stream([1]).probe()
+"""
+
+
+@pytest.mark.parametrize("options", [["--threads", "--workers", "2"], ["--log-format", "json"]])
+def test_a_line_is_logged_once_where_the_program_logs_to_the_same_place(
+    tmp_path: Path, options: list[str]
+) -> None:
+    program = tmp_path / "configured.py"
+    program.write_text(CONFIGURED.format(where=""))
+    words = ["run", f"{program}:main", "--log-level", "info", *options]
+    words = [sys.executable, "-m", "pointstamp", *words]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    built = [line for line in ran.stderr.splitlines() if "worker 0 has built" in line]
+    assert built == ["mine worker 0 has built dataflow 'numbers'"]
+
+
+def test_a_line_is_logged_to_a_file_of_the_program_and_to_standard_error(tmp_path: Path) -> None:
+    program, file = tmp_path / "configured.py", tmp_path / "log.txt"
+    program.write_text(CONFIGURED.format(where=f"filename={str(file)!r}, "))
+    words = [sys.executable, "-m", "pointstamp", "run", f"{program}:main", "--log-level", "info"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "INFO pointstamp.runtime: worker 0 has built dataflow 'numbers'" in ran.stderr
+    assert "mine worker 0 has built dataflow 'numbers'\n" in file.read_text()
+
+
 @pytest.mark.parametrize("place", ["http", "127.0.0.1:", "70000", ":9"])
 def test_what_is_no_place_for_metrics_is_refused(tmp_path: Path, place: str) -> None:
     words = command(tmp_path, "--metrics", place)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pointstamp.cli import reloading as module
 from tests.cli.conftest import Ran, wait_until
 from tests.os_processes import children
 
@@ -124,3 +125,23 @@ def test_what_cannot_be_reloaded_is_said(run: Callable[..., Ran], tmp_path: Path
     hosts = ("--process", 0, "--hosts", "hosts.txt", "--secret", "secret.txt")
     ran = run("run", "program.py:main", "--reload", *hosts)
     assert (ran.status, "--reload runs all workers again" in ran.err) == (2, True)
+
+
+def test_names_are_gone_through_seldom_where_they_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walks = []
+    monkeypatch.setattr(
+        module.os, "walk", lambda top, walk=os.walk: (walks.append(top), walk(top))[1]
+    )
+    monkeypatch.setattr(module, "SHARE", 1e-12)  # as if they were
+    write(tmp_path, 1)
+    files = module.ProgramFiles(tmp_path)
+    (tmp_path / "new.py").write_text("")
+    assert [files.changed() for _ in range(3)] == [None] * 3
+    assert len(walks) == 1
+    (tmp_path / "helper.py").unlink()
+    assert files.changed() == tmp_path / "helper.py"
+    (tmp_path / "helper.py").write_text("number = 2")
+    assert files.changed() == tmp_path / "helper.py"
+    assert len(walks) == 2

@@ -19,7 +19,14 @@ import pointstamp as ps
 from pointstamp import build_info, col
 from pointstamp.collections.aggregate import GroupState, state_of
 from pointstamp.collections.schema import schema_of
-from pointstamp.errors import BuildError, DataError, InputError, OperatorError, SchemaError
+from pointstamp.errors import (
+    BuildError,
+    DataError,
+    InputError,
+    OperatorError,
+    SchemaError,
+    WorkerError,
+)
 
 BIG = col("n") > 1
 NAMED = col("t").fill_null("unknown")
@@ -532,3 +539,26 @@ def test_what_a_join_makes_is_never_in_memory_as_a_whole(joined: str) -> None:
         tracemalloc.stop()
     # The sources hold the words of a piece as objects of Python, too.
     assert peak < (64 if build_info() == "compiled" else 128) << 20
+
+
+@pytest.mark.skipif(build_info() != "compiled", reason="interpreted, words may be any integers")
+@pytest.mark.parametrize("epoch", [2**63 - 1, 2**63, 2**70])
+def test_an_epoch_in_a_loop_that_is_beyond_64_bits_is_refused_by_name(epoch: int) -> None:
+    """It was a bare OverflowError."""
+
+    def main(worker: ps.Worker) -> list[Any]:
+        found: list[Any] = []
+        with worker.dataflow() as scope:
+            input, numbers = scope.new_collection("n long")
+            numbers.iterate(lambda again: again.distinct()).inspect(lambda *at: found.append(at))
+        input.advance_to(epoch)
+        input.insert([(1,)])
+        input.close()
+        worker.run()
+        return found
+
+    if epoch < 2**63:
+        assert ps.execute(main) == [[((1,), epoch, 1)]]
+        return
+    with pytest.raises(WorkerError, match=rf"times below 2\*\*63, .*; found \({epoch}, 0\)"):
+        ps.execute(main)

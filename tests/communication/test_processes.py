@@ -476,3 +476,26 @@ def test_a_worker_has_imported_what_carries_before_questions_can_reach_it():
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "True\n", "")
+
+
+def test_workers_of_more_open_files_than_usual_are_started_or_the_limit_is_named() -> None:
+    """64 workers took more than the 1024 that a process may have by default."""
+    program = textwrap.dedent(
+        """
+        import resource
+        from pointstamp.communication.processes import run_processes
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for hard in (hard, 20):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (20, hard))
+            try:
+                print(run_processes(lambda communicator: communicator.index, 6))
+            except Exception as error:
+                print(type(error).__name__, error)
+        """
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    started, refused = ran.stdout.splitlines()
+    assert started == "[0, 1, 2, 3, 4, 5]"
+    assert refused.startswith("CommunicationError to start 6 worker processes takes up to 42 open")
+    assert "this process may have 20: raise the hard limit" in refused

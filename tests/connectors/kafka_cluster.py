@@ -10,9 +10,15 @@ themselves.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
+
+import pytest
+
+LIBRARY = "confluent_kafka.libs/librdkafka-*.so*"
 
 
 class KafkaCluster:
@@ -73,6 +79,26 @@ class KafkaCluster:
         finally:
             client.close()
         return found
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic, which of the cluster in memory only librdkafka itself can."""
+        import confluent_kafka
+        from confluent_kafka.admin import AdminClient
+
+        if self.fences:
+            AdminClient({"bootstrap.servers": self.servers}).delete_topics([topic])[topic].result()
+            return
+        found = next(iter(Path(confluent_kafka.__file__).parent.parent.glob(LIBRARY)), None)
+        if found is None:
+            pytest.skip("confluent-kafka has its librdkafka elsewhere")
+        library = ctypes.CDLL(str(found))
+        library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
+        library.rd_kafka_handle_mock_cluster.argtypes = [ctypes.c_void_p]
+        library.rd_kafka_mock_topic_delete.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+        # The first that a client has is where librdkafka's is.
+        client = ctypes.c_void_p.from_address(id(self._producer) + object.__basicsize__)
+        cluster = library.rd_kafka_handle_mock_cluster(client)
+        assert library.rd_kafka_mock_topic_delete(cluster, topic.encode()) == 0
 
     def close(self) -> None:
         """With the client it ends."""

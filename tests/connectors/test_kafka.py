@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -183,6 +184,33 @@ def test_while_brokers_are_away_no_partitions_turn_up(
     assert source.partitions() == names  # of a worker that reads none
     with pytest.raises(SourceError, match="Broker transport failure"):
         pickle.loads(pickle.dumps(source)).partitions()
+
+
+def test_a_topic_that_is_deleted_is_said(
+    cluster: KafkaCluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from confluent_kafka import KafkaError
+
+    cluster.send(topic, [(None, "first")], 0)
+    source = KafkaSource(cluster.servers, topic)
+    _have_clients(monkeypatch, KafkaError._TRANSPORT)
+    reader = source.open(f"{topic}-0", None)
+    assert next(item for item in reader if item)[1] == 1
+    monkeypatch.setattr("pointstamp.formats.kafka_source.LOOK_S", 0.0)
+    assert [next(reader) for _ in range(3)] == [None] * 3  # it is there
+    cluster.delete(topic)
+    monkeypatch.setattr(_Client, "is_away", True)
+    assert next(reader) is None
+    monkeypatch.setattr(_Client, "is_away", False)
+    with pytest.raises(SourceError, match=f"{topic}.*(Unknown topic|does not have partition 0)"):
+        outlast(reader)
+
+
+def outlast(reader: Iterator[Any]) -> None:
+    """Read until it is over; brokers may say late that a topic is deleted."""
+    until = time.monotonic() + 60.0
+    while time.monotonic() < until:
+        next(reader)
 
 
 def test_what_cannot_be_read_is_said(cluster: KafkaCluster, topic: str) -> None:

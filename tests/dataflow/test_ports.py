@@ -333,3 +333,38 @@ def test_concatenate_gives_what_each_of_many_has(run: Run) -> None:
         return scope.concatenate([scope.to_stream([(i, x) for x in mine]) for i in range(4)])
 
     assert run(build) == [(0, (i, x)) for i in range(4) for x in range(12)]
+
+
+@pytest.mark.parametrize("change", [list.clear, list.reverse, lambda batch: batch.append(3)])
+def test_a_batch_that_one_operator_changes_is_what_it_was_for_the_next(change: Any) -> None:
+    """Of another length it held back its time for ever: another number was counted as taken."""
+
+    def main(worker: ps.Worker) -> list[int]:
+        seen: list[int] = []
+        with worker.dataflow() as scope:
+            numbers = scope.to_stream([1, 2])
+            numbers.map_batches(lambda batch: change(batch) or [])
+            numbers.inspect(seen.append)
+        worker.run()
+        return seen
+
+    assert ps.simulate(main, workers=1) == [[1, 2]]
+
+
+@pytest.mark.parametrize("change", [list.clear, list.reverse, lambda batch: batch.append(3)])
+def test_a_batch_that_one_worker_changes_is_what_it_was_for_the_next(change: Any) -> None:
+    """Threads were given one list."""
+
+    def main(worker: ps.Worker) -> list[int]:
+        seen: list[int] = []
+
+        def note(time: int, batch: list[int]) -> None:
+            seen.extend(batch)
+            change(batch)
+
+        with worker.dataflow() as scope:
+            scope.to_stream([1, 2] if worker.index == 0 else []).broadcast().inspect_batch(note)
+        worker.run()
+        return seen
+
+    assert ps.execute(main, workers=3, threads=True) == [[1, 2]] * 3

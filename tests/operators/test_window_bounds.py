@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.errors import WorkerError
 from pointstamp.testing import collect
 
 NOON = datetime(2026, 1, 1, 12)
@@ -52,3 +53,19 @@ def test_bounds_beyond_the_years_of_datetime_are_of_numpy() -> None:
     [(start, end)] = bounds(pa.array([np.datetime64("12026-01-01T12:30", "us")]))
     assert start == np.datetime64("12026-01-01T12", "us")
     assert end == np.datetime64("12026-01-01T13", "us")
+
+
+@pytest.mark.parametrize("windows", [ps.Tumbling(10), ps.Sessions(10)])
+@pytest.mark.parametrize("epoch", [2**63 - 8, 2**63 - 1, 2**63])
+def test_epochs_whose_windows_end_beyond_all_event_times_are_refused(
+    windows: ps.Sliding | ps.Sessions, epoch: int
+) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.window(windows)
+        input.advance_to(epoch)
+        input.send("a")
+
+    with pytest.raises(WorkerError, match=f"was given the event time {epoch}, whose windows"):
+        ps.execute(main)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pointstamp.errors import TimestampError
 from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.few_counts import BEYOND
@@ -58,8 +59,12 @@ def test_any_number_may_be_asked_for() -> None:
     assert not pairs.less_equal((2**80, 1))
 
 
-def test_a_time_of_another_type_is_refused() -> None:
-    with pytest.raises(TypeError):
-        InputFrontier(Int, [(3, 1)]).less_equal("3")
-    with pytest.raises(TypeError):
-        InputFrontier(PAIRS, [((1, 2), 1)]).less_equal(3)
+@pytest.mark.parametrize("time", ["3", None, (1, 2, 3)])
+@pytest.mark.parametrize("timestamp", [Int, Product(Int, Int)])
+def test_what_is_no_time_is_refused_by_name_when_it_is_asked_for(
+    timestamp: Timestamp, time: Any
+) -> None:
+    frontier = InputFrontier(timestamp, [(timestamp.minimum, 1)])
+    for question in (frontier.less_equal, frontier.less_than):
+        with pytest.raises(TimestampError, match=r"a time of type .* is a .*; found"):
+            question(time)
