@@ -9,6 +9,8 @@ cdef Py_ssize_t _BATCH_COST
 cdef Py_ssize_t _LARGE_RECORDS
 
 
+cdef object _another(object batch)
+
 cdef Py_ssize_t _length(object batch) except -1
 
 cdef list _merged(list batches)

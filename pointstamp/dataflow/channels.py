@@ -61,6 +61,13 @@ _NONE_PUT_OFF: list[Any] = []
 """Stays empty, and is that of all queues."""
 
 
+def _another(batch: Any) -> Any:
+    """The same records for another reader, as a list of its own where they are rows."""
+    # One that an operator changes would be of another length, or have other records, where the
+    # next operator takes and counts it.
+    return batch[:] if type(batch) is list else batch
+
+
 def _length(batch: Any) -> int:
     """How many records; for lists, which most small batches are, without a call."""
     return len(batch) if type(batch) is list else n_records(batch)
@@ -124,9 +131,7 @@ class Tee:
         try:
             for pusher in self.pushers:
                 n_left -= 1
-                # A list each: one that an operator changes would be of another length, or have
-                # other records, where the next operator takes and counts it.
-                pusher.push(time, batch[:] if n_left and type(batch) is list else batch)
+                pusher.push(time, _another(batch) if n_left else batch)
         except BaseException as error:
             # It was counted and not all got it: what catches this cannot go on.
             self._fail(error)
@@ -517,9 +522,8 @@ class BroadcastPusher(RemotePusher):
         """Send `batch` to all, this worker included."""
         n_records = _length(batch)
         for peer in range(self._peers):
-            # A list each, as of a `Tee`: threads, and this worker, get what is given here.
-            is_last = peer == self._peers - 1
-            own = batch if is_last or type(batch) is not list else batch[:]
+            # Threads, and this worker, get what is given here.
+            own = batch if peer == self._peers - 1 else _another(batch)
             self.hand(peer, time, own, n_records)
 
 
