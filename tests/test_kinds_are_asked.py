@@ -23,7 +23,7 @@ ALLOWED = {
     "collections/schema.py": 2,  # what a user gives, who may have rows alone
     "communication/shared_link.py": 1,  # rows have a framing of their own in a ring
     "dataflow/backpressure.py": 1,  # how many bytes rows are is estimated, not asked
-    "dataflow/channels.py": 4,  # the length of a list, and a copy, once for each message; short ones
+    "dataflow/channels.py": 4,  # length and copy of a list, once for each message; short ones
     "dataflow/spillable.py": 1,  # what a program puts into a stash, which may be no batch
     "joins/tactics.py": 1,  # of two containers, both of joins alone
     "metrics/meters.py": 1,  # as in backpressure.py
