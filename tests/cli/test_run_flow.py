@@ -100,4 +100,4 @@ def test_a_checkpoint_that_another_program_has_is_refused(
     with Checkpoint(tmp_path / "checkpoint").claimed():
         ran = run("run", f"{program}:main", "--threads", "--checkpoint", tmp_path / "checkpoint")
     assert (ran.status, ran.out) == (1, "")
-    assert re.fullmatch(r"pointstamp: \S+: another program commits to this .*\n", ran.err)
+    assert re.fullmatch(r"pointstamp: \S+: this program commits to this .*\n", ran.err)
