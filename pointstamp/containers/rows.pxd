@@ -18,5 +18,7 @@ cdef Py_ssize_t _n_bytes_of(object record) except -1
 cdef Py_ssize_t _n_bytes_alone(object record) except -1
 @cython.locals(n=Py_ssize_t)
 cpdef Py_ssize_t n_bytes_of_rows(list batch) except -1
+cpdef object found_key(object key)
+
 @cython.locals(groups=dict, group=list)
 cdef dict _groups(list batch, object key)

@@ -81,7 +81,7 @@ class RowsKind(Kind[list[Any]]):
         n_seen = len(seen)
         new = []
         for record in batch:
-            seen.add(record if is_its_own_key(record) else hashable_key(record))
+            seen.add(found_key(record))
             if len(seen) > n_seen:
                 n_seen += 1
                 new.append(record)
@@ -111,11 +111,12 @@ class RowsKind(Kind[list[Any]]):
         """Each record with its key."""
         check_rows_key(key, batch[0] if batch else None)
         if key is None:
-            return ((hashable_key(record), record) for record in batch)
-        return ((hashable_key(key(record)), record) for record in batch)  # type: ignore[operator]
+            return ((found_key(record), record) for record in batch)
+        return ((found_key(key(record)), record) for record in batch)  # type: ignore[operator]
 
     def to_fold(self, batch: list[Any], key: Key, operator: str) -> tuple[list[Any], Key]:
         """The list itself."""
+        check_rows_key(key, batch[0] if batch else None)
         return batch, key
 
     def group(self, batch: list[Any], key: Key, operator: str) -> Iterator[tuple[Any, list[Any]]]:
@@ -162,13 +163,16 @@ class RowsKind(Kind[list[Any]]):
         return batch
 
 
+def found_key(key: Any) -> Any:
+    """`hashable_key`, which those of the usual types do not need: most keys, one of each record."""
+    return key if is_its_own_key(key) else hashable_key(key)
+
+
 def _groups(batch: list[Any], key: Any) -> dict[Any, list[Any]]:
     """The records of each key."""
     groups: dict[Any, list[Any]] = {}
     for record in batch:
-        of = record if key is None else key(record)
-        if not is_its_own_key(of):
-            of = hashable_key(of)
+        of = found_key(record if key is None else key(record))
         group = groups.get(of)
         if group is None:
             groups[of] = [record]

@@ -35,14 +35,14 @@ from pointstamp.dataflow.error_policy import (
     Unrouted,
     streams,
 )
-from pointstamp.dataflow.handles import Input, Output, Session
+from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.partial_aggregates import in_part
-from pointstamp.operators.row_folds import checked_turn, fold_rows, turn_rows
+from pointstamp.operators.row_folds import checked_turn, fold_rows, take_turns
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import check_function, check_takes, refuse_deferred_of
 from pointstamp.operators.validation import validated_keys
@@ -320,29 +320,18 @@ class FoldMethods(StreamCore[T]):
             stash: Stash[list[Any]] = Stash(info, n_outputs=1 + len(failed), early=not of_columns)
             states = info.state("states")
 
-            def take_turns(whole: Any, session: Session) -> None:
-                if not of_columns:
-                    records, of = kind_of(whole).to_fold(whole, key, name)
-                    turn_rows(records, of, turn, states, default, session, name)
-                    return
-                for of, records in kind_of(whole).group(whole, key, name):
-                    state = states.pop(of) if of in states else deepcopy(default)
-                    turned = turn(of, records, state)
-                    if turned is FAILED:
-                        states[of] = state
-                        continue
-                    state, answers = checked_turn(turned, of, name)
-                    if state is not None:
-                        states[of] = state
-                    if answers is not None:
-                        session.give_batch(answers)
-
             def logic(inputs: list[Input], outputs: list[Output]) -> None:
                 for time, batch in inputs[0]:
                     stash.add(time, batch)
                 for rights, batches in stash.by_output():
                     with outputs[0].session(rights[0]) as session:
-                        take_turns(_whole(batches), session)
+                        whole = _whole(batches)
+                        keyed: Iterable[Any]
+                        if of_columns:
+                            keyed, of = kind_of(whole).group(whole, key, name), None
+                        else:
+                            keyed, of = kind_of(whole).to_fold(whole, key, name)
+                        take_turns(keyed, of, turn, states, default, session, name, of_columns)
                     policy.send(outputs, rights[-1])
 
             return logic

@@ -1,6 +1,7 @@
 cimport cython
 
 from pointstamp.containers.key_hashes cimport is_its_own_key
+from pointstamp.containers.rows cimport found_key
 from pointstamp.dataflow.handles cimport Session
 
 
@@ -11,9 +12,9 @@ cpdef fold_rows(list batch, object key, object fold, dict aggregates, object def
 cpdef list reduce_rows(list batch, object key, object function, str operator)
 
 @cython.locals(is_shared=bint, pair=tuple)
-cpdef turn_rows(
-    list batch, object key, object turn, object states, object default, Session session,
-    str operator)
+cpdef take_turns(
+    object batch, object key, object turn, object states, object default, Session session,
+    str operator, bint of_columns)
 
 cpdef checked_turn(object turned, object of, str operator)
 

@@ -6,12 +6,13 @@ functions. Of columns the records are pairs already (`Kind.to_fold`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
 from pointstamp.containers.key_hashes import is_its_own_key
-from pointstamp.containers.keys import check_rows_key, checked_pair, hashable_key
+from pointstamp.containers.keys import check_rows_key, checked_pair
+from pointstamp.containers.rows import found_key
 from pointstamp.dataflow.error_policy import FAILED
 from pointstamp.dataflow.handles import Session
 from pointstamp.errors import DataError
@@ -34,7 +35,6 @@ def fold_rows(
     operator: str,
 ) -> None:
     """Fold each record into the aggregate of its key, which begins as a copy of `default`."""
-    check_rows_key(key, batch[0] if batch else None)
     failed, nothing = FAILED, Nothing
     is_shared = deepcopy(default) is default
     for record in batch:
@@ -73,17 +73,20 @@ def reduction(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], 
     return fold
 
 
-def turn_rows(
-    batch: list[Any],
+def take_turns(
+    batch: Iterable[Any],
     key: Any,
     turn: Callable[[Any, Any, Any], Any],
     states: dict[Any, Any],
     default: Any,
     session: Session,
     operator: str,
+    of_columns: bool,
 ) -> None:
-    """Give each record its turn at the state of its key, and send what comes of it."""
-    check_rows_key(key, batch[0] if batch else None)
+    """Give each record its turn at the state of its key, and send what comes of it.
+
+    Of columns these are pairs of a key and its records, and what comes of them is a batch.
+    """
     failed, nothing = FAILED, Nothing
     is_shared = deepcopy(default) is default
     for record in batch:
@@ -101,7 +104,11 @@ def turn_rows(
             states.pop(of, None)
         else:
             states[of] = state
-        if answers is not None and answers is not _NONE_TO_SEND:
+        if answers is None:
+            continue
+        if of_columns:
+            session.give_batch(answers)
+        elif answers is not _NONE_TO_SEND:
             _give(session, answers, of, operator)
 
 
@@ -134,5 +141,4 @@ def _pair_of(record: Any, key: Any, operator: str) -> tuple[Any, Any]:
         if type(record) is tuple and len(record) == 2 and is_its_own_key(record[0]):
             return record
         return checked_pair(record, operator)
-    of = key(record)
-    return (of if is_its_own_key(of) else hashable_key(of), record)
+    return (found_key(key(record)), record)

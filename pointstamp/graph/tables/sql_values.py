@@ -100,7 +100,7 @@ _CHOOSING = frozenset(["coalesce", "greatest", "least", "case", "if"])
 """What gives one of its operands, whose types are one."""
 _EXACT = _COMPARING | _KEEPING | _ARITHMETIC
 """What decimals and the numbers in a text are exact in."""
-_GUARDING = frozenset(["and", "or", "case", "if", "coalesce", "nvl", "ifnull"])
+_GUARDING = frozenset(["and", "or", "case", "if", "coalesce"])
 """What asks for an operand only where those before it leave the answer open."""
 
 
@@ -183,9 +183,12 @@ def _value_of(tree: Tree, lookup: Lookup, zone: str | None) -> Any:
         try:
             operands.append(_value_of(operand, lookup, zone))
         except SchemaError as error:
-            if not operands or tree.function not in _GUARDING or not _is_of_a_value(error):
+            function = _ALIASES.get(tree.function, tree.function)
+            names = names_in(operand)
+            if not (operands and names and function in _GUARDING and _is_of_a_value(error)):
                 raise
-            operands.append(_value_where_asked(tree, operands, lookup, zone, error))
+            asked = _is_asked(function, operands, len(lookup(names[0])))
+            operands.append(_value_where(asked, operand, lookup, zone))
     if tree.function in _EXACT:
         operands = _as_decimals(tree, operands)
     try:
@@ -210,22 +213,13 @@ def _is_of_a_value(error: SchemaError) -> bool:
     return not is_of_types and isinstance(cause, pa.ArrowException | ValueError | OverflowError)
 
 
-def _value_where_asked(
-    tree: Computed, before: list[Any], lookup: Lookup, zone: str | None, error: SchemaError
-) -> Any:
-    """The next operand for the records for which those `before` it leave it open; else null."""
-    operand = tree.operands[len(before)]
-    names = names_in(operand)
-    if not names:
-        raise error
-    n = len(lookup(names[0]))
-    asked = np.flatnonzero(_is_asked(_ALIASES.get(tree.function, tree.function), before, n))
-    value = _value_of(operand, lambda name: lookup(name).take(pa.array(asked)), zone)
+def _value_where(asked: npt.NDArray[np.bool_], tree: Tree, lookup: Lookup, zone: str | None) -> Any:
+    """The values for the records that ask for them; null for the others."""
+    found = np.flatnonzero(asked)
+    value = _value_of(tree, lambda name: lookup(name).take(pa.array(found)), zone)
     if isinstance(value, pa.Scalar):
         return value
-    places = np.full(n, -1)
-    places[asked] = np.arange(len(asked))
-    return value.take(pa.array(places, mask=places < 0))
+    return value.take(pa.array(np.cumsum(asked) - 1, mask=~asked))
 
 
 def _is_asked(function: str, before: list[Any], n: int) -> npt.NDArray[np.bool_]:
