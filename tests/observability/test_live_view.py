@@ -148,6 +148,7 @@ def test_workers_are_side_by_side_with_what_they_took() -> None:
 def test_epochs_are_sampled() -> None:
     def look(view: LiveView) -> Any:
         def measured() -> Any:
+            time.sleep(0.25)  # looks that follow each other keep the worker from its short epochs
             view._read_s = 0.0
             found = view.view()
             # Between two looks there may be no end of an epoch; then the next look has one.
