@@ -24,8 +24,10 @@ import re
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import NamedTuple
@@ -70,29 +72,18 @@ def installed_folders() -> list[Path]:
     return [folder for folder in found if folder.is_dir()]
 
 
-def import_graph(folders: Iterable[Path] | None = None) -> ImportGraph:
+def import_graph(folders: Iterable[Path] | None = None, processes: int = 1) -> ImportGraph:
     """Read the import graph of the modules in `folders`; the installation's without them."""
-    files = dict(_modules(installed_folders() if folders is None else folders))
-    with _without_collection():
-        edges, n_skipped = _edges(files)
-    return ImportGraph(sorted(edges), len(files), n_skipped)
-
-
-def _edges(files: dict[str, Path]) -> tuple[set[tuple[str, str]], int]:
-    """Pairs (importing, imported) of modules, and how many files could not be parsed."""
-    known = {*files, *sys.builtin_module_names}
-    edges: set[tuple[str, str]] = set()
-    n_skipped = 0
-    for module, path in files.items():
-        if path.suffix != ".py":
-            continue
-        tree = _parsed(path)
-        if tree is None:
-            n_skipped += 1
-            continue
-        base = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        edges.update((module, other) for other in _imported(tree, base, known) if other != module)
-    return edges, n_skipped
+    files = list(dict(_modules(installed_folders() if folders is None else folders)).items())
+    known = frozenset({*(module for module, _ in files), *sys.builtin_module_names})
+    read, parts = partial(_edges, known), [files[first::processes] for first in range(processes)]
+    if processes == 1:
+        found = [*map(read, parts)]
+    else:
+        with ProcessPoolExecutor(processes) as pool:
+            found = [*pool.map(read, parts)]
+    edges = set().union(*(of_part for of_part, _ in found))
+    return ImportGraph(sorted(edges), len(files), sum(n_skipped for _, n_skipped in found))
 
 
 @contextmanager
@@ -109,6 +100,23 @@ def _without_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+@_without_collection()
+def _edges(known: Set[str], files: Sequence[tuple[str, Path]]) -> tuple[set[tuple[str, str]], int]:
+    """Pairs (importing, imported) of modules, and how many files could not be parsed."""
+    edges: set[tuple[str, str]] = set()
+    n_skipped = 0
+    for module, path in files:
+        if path.suffix != ".py":
+            continue
+        tree = _parsed(path)
+        if tree is None:
+            n_skipped += 1
+            continue
+        base = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        edges.update((module, other) for other in _imported(tree, base, known) if other != module)
+    return edges, n_skipped
 
 
 # Finding modules.
@@ -188,7 +196,7 @@ def _end_of_statement(text: bytes, at: int) -> int:
     return len(text) if end < 0 else end + 1
 
 
-def _imported(tree: ast.Module, base: str, known: set[str]) -> Iterator[str]:
+def _imported(tree: ast.Module, base: str, known: Set[str]) -> Iterator[str]:
     """The modules, of those that are known, that a tree names; `base` is its package."""
     for node in _statements(tree):
         if isinstance(node, ast.Import):
@@ -226,7 +234,7 @@ def _absolute(node: ast.ImportFrom, base: str) -> str:
 
 
 def main(file: str = "", *folders: str) -> None:
-    graph = import_graph(map(Path, folders) if folders else None)
+    graph = import_graph(map(Path, folders) if folders else None, os.cpu_count() or 1)
     with open(file, "w") if file else nullcontext(sys.stdout) as out:  # noqa: PTH123
         csv.writer(out).writerows([("source", "target"), *graph.edges])
     print(

@@ -70,6 +70,16 @@ def test_what_does_not_parse_is_skipped_and_counted(tmp_path: Path) -> None:
     assert (graph.n_files, graph.n_skipped) == (4, 1)
 
 
+def test_the_program_reads_with_a_process_for_each_processor(tmp_path: Path) -> None:
+    folders = tree(tmp_path / "all", {f"{a}.py": f"import a, b, {a}" for a in "abcdefg"})
+    written = tmp_path / "edges.csv"
+    program = [sys.executable, module.__file__, written, *folders]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert "in 7 files, of which 0 do not parse" in done.stderr
+    rows = [tuple(row.split(",")) for row in written.read_text().splitlines()]
+    assert rows == [("source", "target"), *import_graph(folders).edges]
+
+
 @pytest.mark.parametrize(
     "source",
     [
