@@ -233,8 +233,8 @@ def _absolute(node: ast.ImportFrom, base: str) -> str:
     return ".".join([*above, node.module] if node.module else above)
 
 
-def main(file: str = "", *folders: str) -> None:
-    graph = import_graph(map(Path, folders) if folders else None, os.cpu_count() or 1)
+def main(file: str = "", *folders: str, processes: int = 1) -> None:
+    graph = import_graph(map(Path, folders) if folders else None, processes)
     with open(file, "w") if file else nullcontext(sys.stdout) as out:  # noqa: PTH123
         csv.writer(out).writerows([("source", "target"), *graph.edges])
     print(
@@ -245,4 +245,4 @@ def main(file: str = "", *folders: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:], processes=os.cpu_count() or 1)
