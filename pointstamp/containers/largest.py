@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from pointstamp.containers.event_times import group_numbers
-from pointstamp.containers.keys import check_rows_key, hash_key, hash_keys, hashable_key
+from pointstamp.containers.keys import check_rows_key, hash_key, hash_keys
 from pointstamp.containers.kind import Kind
 from pointstamp.containers.registry import kind_of
+from pointstamp.containers.row_lists import rows_with_values
 from pointstamp.errors import BuildError, DataError, KeyHashError
 from pointstamp.kernels.hashing import Hashes
 
@@ -45,36 +46,34 @@ def largest(batch: Any, k: int, by: Any, key: Any, operator: str, *, exactly: bo
 
 def _of_rows(batch: list[Any], k: int, by: Any, key: Any, exactly: bool) -> list[Any]:
     """The k largest of each key, the largest first; not `exactly`: and all their equals."""
-    groups: dict[Any, list[tuple[Any, Any]]] = {}
     for chosen in (by, key):
         check_rows_key(chosen, batch[0] if batch else None)
-    for record in batch:
-        value = record if by is None else by(record)
-        if value is not None and value == value:
-            of = None if key is None else hashable_key(key(record))
-            groups.setdefault(of, []).append((value, record))
-    return [record for valued in groups.values() for _, record in _first(valued, k, exactly)]
+    groups = rows_with_values(batch, by, key).values()
+    return [record for group in groups for record in _first(group[::2], group[1::2], k, exactly)]
 
 
-def _first(valued: list[tuple[Any, Any]], k: int, exactly: bool) -> list[tuple[Any, Any]]:
-    """The k largest of pairs of value and record, the largest first."""
-    if len(valued) > _MANY * k:  # more than what is quicker sorted as a whole
-        least = heapq.nlargest(k, (value for value, _ in valued))[-1]
-        valued = [pair for pair in valued if not pair[0] < least]
-    valued.sort(key=_value, reverse=True)
-    if len(valued) <= k:
-        return valued
-    least = valued[k - 1][0]
+def _first(values: list[Any], records: list[Any], k: int, exactly: bool) -> list[Any]:
+    """The records of the k largest values, the largest first where there are exactly so many."""
+    if len(values) <= k and not exactly:
+        return records
+    order = list(range(len(values)))
+    if len(values) > _MANY * k:  # more than what is quicker sorted as a whole
+        least = heapq.nlargest(k, values)[-1]
+        order = [place for place, value in enumerate(values) if not value < least]
+    order.sort(key=values.__getitem__, reverse=True)
     start = stop = k
-    while start and not least < valued[start - 1][0]:
-        start -= 1
-    while stop < len(valued) and not valued[stop][0] < least:
-        stop += 1
+    if k < len(order):
+        least = values[order[k - 1]]
+        while start and not least < values[order[start - 1]]:
+            start -= 1
+        while stop < len(order) and not values[order[stop]] < least:
+            stop += 1
+    found = [records[place] for place in order[:stop]]
     if not exactly or stop == k:
-        return valued[:stop]
-    equal = [record for _, record in valued[start:stop]]
+        return found
+    equal = found[start:]
     chosen = np.argsort(_tie_hashes(equal), kind="stable")[: k - start]
-    return valued[:start] + [valued[start + place] for place in chosen.tolist()]
+    return found[:start] + [equal[place] for place in chosen.tolist()]
 
 
 def _tie_hashes(records: list[Any]) -> Hashes:
@@ -96,10 +95,6 @@ def _tie_hash(record: Any) -> int:
         return hash_key(record)
     except KeyHashError:
         return 0
-
-
-def _value(valued: tuple[Any, Any]) -> Any:
-    return valued[0]
 
 
 def _of_columns(

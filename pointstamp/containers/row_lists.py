@@ -1,6 +1,7 @@
-"""The loops of a hash index of rows: lists of records by key, filled and looked up.
+"""The loops over rows that make lists of records by key, and look them up.
 
-Knows nothing of NaNs but that a key with one is not kept, so that nothing finds it.
+What is found by its key knows nothing of NaNs but that a key with one is not kept, so that nothing
+finds it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pointstamp.containers.key_hashes import is_its_own_key
-from pointstamp.containers.keys import has_nan
+from pointstamp.containers.keys import has_nan, hashable_key
 
 
 def keep_rows(
@@ -54,3 +55,29 @@ def matching_rows(
             own.append(record)
             others.append(item[1])
     return found
+
+
+def rows_with_values(batch: list[Any], by: Any, key: Any) -> dict[Any, list[Any]]:
+    """By key, each record after its value, in one list; not those whose value is None or NaN.
+
+    Pairs would be objects, of which the garbage collector looks at each.
+
+    by : of the value, None: the record itself · key : None: there is one, which is None
+    """
+    groups: dict[Any, list[Any]] = {}
+    of = None
+    for record in batch:
+        value = record if by is None else by(record)
+        if value is None or value != value:
+            continue
+        if key is not None:
+            of = key(record)
+            if not is_its_own_key(of):
+                of = hashable_key(of)
+        group = groups.get(of)
+        if group is None:
+            groups[of] = [value, record]
+        else:
+            group.append(value)
+            group.append(record)
+    return groups
