@@ -27,9 +27,9 @@ from pointstamp.containers.join_index import (
     row_keys,
     rows_of,
 )
-from pointstamp.containers.keys import has_nan
 from pointstamp.containers.kind import Kind
 from pointstamp.containers.registry import kind_of
+from pointstamp.containers.row_lists import joined_rows, rows_with_partners
 from pointstamp.errors import BuildError, SchemaError
 from pointstamp.kernels.hash_join import add_values, find_values, no_values
 
@@ -90,26 +90,12 @@ def joined(left: Any, right: Any, keys: tuple[Any, Any], how: How, schemas: tupl
 
 
 def _rows(left: list[Any], right: list[Any], keys: tuple[Any, Any], how: How) -> list[Any]:
-    partners: dict[Any, list[int]] = {}
-    for place, key in enumerate(row_keys(right, keys[1]) if right else ()):
-        if not has_nan(key):
-            partners.setdefault(key, []).append(place)
-    has_partner = [False] * len(right)
-    found: list[Any] = []
-    for key, record in zip(row_keys(left, keys[0]) if left else (), left, strict=True):
-        places = () if has_nan(key) else partners.get(key, ())
-        if how == "semi" or how == "anti":
-            if bool(places) == (how == "semi"):
-                found.append(record)
-            continue
-        for place in places:
-            has_partner[place] = True
-            found.append((record, right[place]))
-        if not places and how in ("left", "full"):
-            found.append((record, None))
-    if how in ("right", "full"):
-        found += [(None, r) for r, has in zip(right, has_partner, strict=True) if not has]
-    return found
+    left_keys = row_keys(left, keys[0]) if left else []
+    right_keys = row_keys(right, keys[1]) if right else []
+    if how == "semi" or how == "anti":
+        return rows_with_partners(left, left_keys, right_keys, how == "semi")
+    sides = how in ("left", "full"), how in ("right", "full")
+    return joined_rows(left, left_keys, right, right_keys, *sides)
 
 
 def _columns(left: Any, right: Any, keys: tuple[list[str], list[str]], how: How) -> Any:

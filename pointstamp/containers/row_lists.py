@@ -13,13 +13,18 @@ from pointstamp.containers.key_hashes import is_its_own_key
 from pointstamp.containers.keys import has_nan, hashable_key
 
 
+def is_without_partner(key: Any) -> bool:
+    """Whether nothing equals a key, as it has a NaN."""
+    return not is_its_own_key(key) and has_nan(key)
+
+
 def keep_rows(
     lists: dict[Any, list[tuple[Any, Any]]], keys: list[Any], records: list[Any], time: Any
 ) -> None:
     """Put each record, and the time at which it came, into the list of its key."""
     for i in range(len(keys)):
         key = keys[i]
-        if not is_its_own_key(key) and has_nan(key):
+        if is_without_partner(key):
             continue
         kept = lists.get(key)
         if kept is None:
@@ -54,6 +59,54 @@ def matching_rows(
                 own, others = pairs
             own.append(record)
             others.append(item[1])
+    return found
+
+
+def joined_rows(
+    left: list[Any],
+    left_keys: list[Any],
+    right: list[Any],
+    right_keys: list[Any],
+    keeps_left: bool,
+    keeps_right: bool,
+) -> list[tuple[Any, Any]]:
+    """The pairs of two batches, and of each side that is kept what has no partner, beside None."""
+    places: dict[Any, list[int]] = {}
+    for i in range(len(right_keys)):
+        key = right_keys[i]
+        if is_without_partner(key):
+            continue
+        of_key = places.get(key)
+        if of_key is None:
+            places[key] = [i]
+        else:
+            of_key.append(i)
+    has_partner = [False] * len(right)
+    found: list[tuple[Any, Any]] = []
+    for i in range(len(left_keys)):
+        key, record = left_keys[i], left[i]
+        of_key = None if is_without_partner(key) else places.get(key)
+        if of_key is not None:
+            for place in of_key:
+                found.append((record, right[place]))
+                has_partner[place] = True
+        elif keeps_left:
+            found.append((record, None))
+    if keeps_right:
+        found += [(None, right[i]) for i in range(len(right)) if not has_partner[i]]
+    return found
+
+
+def rows_with_partners(
+    left: list[Any], left_keys: list[Any], right_keys: list[Any], has: bool
+) -> list[Any]:
+    """The records of the left side whose key is one of the right side's; or the others."""
+    known = set(right_keys)
+    found: list[Any] = []
+    for i in range(len(left_keys)):
+        key = left_keys[i]
+        if (not is_without_partner(key) and key in known) == has:
+            found.append(left[i])
     return found
 
 
