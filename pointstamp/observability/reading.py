@@ -149,8 +149,11 @@ def read(path: str | os.PathLike[str]) -> LoggedRun:
         key=lambda folder: int(folder.name[7:]),
     )
     if not folders:
-        what = "holds no worker-0" if root.is_dir() else "is no folder"
-        raise FileFormatError(f"{root}: this is no log: it {what}")
+        if root.is_dir():
+            what = "it holds no worker-0"
+        else:
+            what = "it is a file, and no folder" if root.exists() else "there is no such folder"
+        raise FileFormatError(f"{root}: this is no log: {what}")
     workers: list[WorkerEvents] = []
     missing: list[str] = []
     facts: dict[str, str] = {}

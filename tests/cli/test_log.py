@@ -104,7 +104,7 @@ def test_a_truncated_log_is_summed_up_and_said(run: Run, logged: Path) -> None:
 
 def test_what_is_no_log_is_an_error_in_a_line(run: Run, logged: Path) -> None:
     for args, message in (
-        ([logged / "absent"], "this is no log: it is no folder"),
+        ([logged / "absent"], "this is no log: there is no such folder"),
         ([logged, "--epoch", "77"], "the log has no epoch '77'"),
     ):
         ran = run("log", *args)

@@ -414,11 +414,14 @@ def test_columns_of_other_types_are_named(whole: Path, found: str) -> None:
 
 
 def test_what_is_no_log_is_refused(whole: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match="this is no log: it is no folder"):
+    with pytest.raises(FileFormatError, match="this is no log: there is no such folder"):
         read(tmp_path / "absent")
     with pytest.raises(FileFormatError, match="this is no log: it holds no worker-0"):
         read(whole.parent)
-    (whole / "worker-0" / "messages.arrows").write_bytes(b"PAR1 and more")
+    path = whole / "worker-0" / "messages.arrows"
+    with pytest.raises(FileFormatError, match="this is no log: it is a file, and no folder"):
+        read(path)
+    path.write_bytes(b"PAR1 and more")
     with pytest.raises(FileFormatError, match=r"messages\.arrows: this is no Arrow stream"):
         read(whole)
 
