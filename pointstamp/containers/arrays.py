@@ -448,22 +448,28 @@ def _dealt(batch: Arrays, dealing: Dealing) -> list[Arrays]:
 
 
 def _one_column(columns: list[Array], name: str) -> Array:
-    whole: Array = np.concatenate(columns)
-    if whole.dtype.kind in "mM":
+    if any(column.dtype.kind in "mM" for column in columns):
+        dtype = np.result_type(*columns)
         for column in columns:
-            # NumPy has times that do not fit into a finer unit begin again at the other end.
-            if column.dtype != whole.dtype and not _are_whole(column, whole.dtype):
+            if dtype.kind in "mM" and column.dtype != dtype and not _are_whole(column, dtype):
                 raise SchemaError(
                     f"batches cannot be put together: the column {name!r} has {column.dtype}, of "
-                    f"which some do not fit into {whole.dtype}; cast them to one unit before they "
+                    f"which some do not fit into {dtype}; cast them to one unit before they "
                     "are sent"
                 )
+    whole: Array = np.concatenate(columns)
     return whole
 
 
 def _are_whole(times: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether times are the same in another unit."""
-    again = times.astype(dtype).astype(times.dtype).view(np.int64)
+    """Whether times are the same in another unit.
+
+    What does not fit into a finer one NumPy refuses, or before 2.5 begins again at the other end.
+    """
+    try:
+        again = times.astype(dtype).astype(times.dtype).view(np.int64)
+    except OverflowError:
+        return False
     return bool(np.array_equal(again, times.view(np.int64)))
 
 

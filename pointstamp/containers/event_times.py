@@ -314,9 +314,12 @@ class EventTimes:
         return kind, self._in_us(values, kind) if self._is_calendar else values
 
     def _array_in_us(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        in_us = values.astype(f"{values.dtype.kind}8[us]", copy=False)
         is_coarse = np.datetime_data(values.dtype)[0] not in _PER_US
-        # NumPy has times that do not fit begin again at the other end.
+        try:
+            in_us = values.astype(f"{values.dtype.kind}8[us]", copy=False)
+        except OverflowError:
+            raise self._too_far(values.dtype) from None
+        # Before 2.5 NumPy had times that do not fit begin again at the other end.
         if is_coarse and (in_us.astype(values.dtype, copy=False) != values).any():
             raise self._too_far(values.dtype)
         return in_us

@@ -54,6 +54,27 @@ from pointstamp.kernels.hashing import (
 
 _NAN = math.nan
 
+
+class _NanOfField(float):
+    """The NaN in a field of a dataclass, which equals itself, by `==` alone.
+
+    In tuples what is one object is equal. So were fields, which dataclasses compare each by itself
+    since Python 3.13. Sent elsewhere, it is a NaN as any other.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = float.__hash__
+
+    def __reduce__(self) -> tuple[type[float], tuple[str]]:
+        return float, ("nan",)
+
+
+_NAN_OF_FIELD = _NanOfField(math.nan)
+
 # Below this many keys, making a column of them costs more than it saves.
 _FEW = 12
 
@@ -121,7 +142,8 @@ def canonical_key(key: Any) -> Any:
         return _NAN
     found = copy.copy(key)
     for name in names:
-        object.__setattr__(found, name, canonical_key(getattr(key, name)))
+        value = canonical_key(getattr(key, name))
+        object.__setattr__(found, name, _NAN_OF_FIELD if value is _NAN else value)
     return found
 
 
