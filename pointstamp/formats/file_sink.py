@@ -23,7 +23,7 @@ from pyarrow import fs
 from pointstamp.errors import CheckpointWarning, FileFormatError, SinkError
 from pointstamp.formats.connector_arguments import check_schema, place_of
 from pointstamp.formats.record_files import filesystem_of
-from pointstamp.formats.sink_claims import claim
+from pointstamp.formats.sink_claims import claim, release
 from pointstamp.formats.sink_columns import columns_of
 
 STAGED = ".staged"
@@ -226,6 +226,7 @@ class FileSinkWriter:
 
     def close(self) -> None:
         """Give up a file that is not complete."""
+        release(self)
         if self._writer is not None:
             with contextlib.suppress(OSError, pa.ArrowException):
                 self._writer.close()

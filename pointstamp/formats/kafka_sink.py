@@ -26,7 +26,7 @@ from pointstamp.errors import SinkError, UsageError
 from pointstamp.formats.connector_arguments import check_text
 from pointstamp.formats.extras import require_extra
 from pointstamp.formats.kafka_source import client_config, goes_on, new_client
-from pointstamp.formats.sink_claims import claim
+from pointstamp.formats.sink_claims import claim, release
 
 TIMEOUT_S = 60.0
 """How long Kafka may take to begin or to commit a transaction, or to read the commits."""
@@ -330,6 +330,7 @@ class KafkaSinkWriter:
 
     def close(self) -> None:
         """Give up what is not prepared."""
+        release(self)
         self._records = []
 
 

@@ -50,3 +50,14 @@ def claim(writer: Any, context: Any, called: tuple[Any, ...], refusal: str) -> N
         if _WRITERS.get(key, writer) is not writer:
             raise SinkError(refusal)
         _WRITERS[key] = writer
+
+
+def release(writer: Any) -> None:
+    """Let others write to the places of a writer that is closed, though something still holds it.
+
+    As the traceback of an error does, which a notebook keeps, and in which the program is begun
+    again.
+    """
+    with _LOCK:
+        for key in [key for key, other in _WRITERS.items() if other is writer]:
+            del _WRITERS[key]

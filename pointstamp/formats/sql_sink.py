@@ -24,7 +24,7 @@ from pointstamp.containers.registry import kind_of
 from pointstamp.errors import SinkError
 from pointstamp.formats.connector_arguments import check_text
 from pointstamp.formats.databases import Connect, Database, is_sqlite, quoted
-from pointstamp.formats.sink_claims import claim
+from pointstamp.formats.sink_claims import claim, release
 from pointstamp.formats.sink_columns import columns_of, values_of
 
 FOREIGN_KEY = "23503"
@@ -285,6 +285,7 @@ class SqlSinkWriter:
 
     def close(self) -> None:
         """Give up what is not prepared."""
+        release(self)
         self._batches = []
         self._tried = []
 

@@ -402,6 +402,7 @@ def test_an_epoch_is_tried_with_those_before_it_that_are_not_committed(place: st
     writer.write([("a", 2)])
     with pytest.raises(SinkError, match="epoch 3 does not count"):
         writer.prepare(3)
+    writer.close()
     assert query(place, "SELECT * FROM totals ORDER BY shop") == [("a", 1), ("b", 1)]
 
 
@@ -417,6 +418,7 @@ def test_with_many_rows_before_it_an_epoch_is_tried_alone(
     writer.write([("a", 2)])
     with pytest.raises(SinkError, match="epoch 3 does not count"):
         writer.prepare(3)
+    writer.close()
 
 
 def test_rows_may_name_those_of_another_sink(place: str) -> None:
