@@ -57,6 +57,13 @@ def release(writer: Any) -> None:
 
     As the traceback of an error does, which a notebook keeps, and in which the program is begun
     again.
+
+    >>> import pointstamp as ps
+    >>> class Writer: pass
+    >>> one, other, context = Writer(), Writer(), ps.SinkContext(0, 2, "run")
+    >>> claim(one, context, ("closed",), "closed is written to already")
+    >>> release(one)
+    >>> claim(other, context, ("closed",), "closed is written to already")
     """
     with _LOCK:
         for key in [key for key, other in _WRITERS.items() if other is writer]:
