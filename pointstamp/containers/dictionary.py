@@ -84,7 +84,12 @@ class Dictionary:
 
     def number_of_known(self, value: Any) -> int | None:
         """The number of a hashable value that is there; None of one that is not."""
-        return (self._numbers if type(value) is bytes else self._others).get(value)
+        number = (self._numbers if type(value) is bytes else self._others).get(value)
+        if number is not None and type(value) is not tuple and isinstance(value, tuple):
+            with self._lock:
+                if self._all_others.get(value) == number:  # and not that of another by now
+                    self._keep_names(number, value)
+        return number
 
     def number_of(self, value: Any) -> int:
         """The number of a hashable value, which is entered if it is new; all NaN are one."""
@@ -223,6 +228,8 @@ class Dictionary:
             if number is None:
                 number = self._new(value)
                 table[value] = number
+            elif isinstance(value, tuple):
+                self._keep_names(number, value)
             for pins in self._pins:
                 pins.add(number)
             if self._marks is not None:
@@ -232,6 +239,11 @@ class Dictionary:
                     asked_first: dict[Any, int] = self._numbers if is_bytes else self._others
                     asked_first[value] = number
             return number
+
+    def _keep_names(self, number: int, value: tuple[Any, ...]) -> None:
+        """Have a named tuple stand for the tuple that it equals, which does not know its names."""
+        if type(self._values[number]) is tuple:
+            self._values[number] = value
 
     def _new(self, value: Any) -> int:
         """A number for a value, that of none."""

@@ -1,8 +1,9 @@
 """Hashable values of Python as words: numbers of the dictionary, which has a value as it is.
 
 Equal values are one, by Python's `==` and `hash`, of which the first that the process saw stands
-for all: 1, 1.0 and True, as in a set. What is exchanged goes by a hash that is the same in every
-process (`keys.py`), and travels by pickle. All NaN are one.
+for all: 1, 1.0 and True, as in a set; but a named tuple for the tuple that equals it. What is
+exchanged goes by a hash that is the same in every process (`keys.py`), and travels by pickle. All
+NaN are one.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint, Durable
-from pointstamp.containers.dictionary import Dictionary
+from pointstamp.containers.dictionary import TEXTS, Dictionary
 from pointstamp.errors import BuildError, DataError, OperatorError, SchemaError
 from tests.collections.record_programs import (
     RecordProgram,
@@ -55,6 +55,31 @@ def test_equal_values_are_one_record_as_in_a_set() -> None:
     assert len(view.advance()) == 3
     view.delete("t", [float("nan"), math.nan, 0.0, 0])
     assert len(view.advance()) == 2
+
+
+class Edge(NamedTuple):
+    source: str
+    target: str
+
+
+def test_a_named_tuple_that_was_seen_as_a_tuple_has_its_names() -> None:
+    def view_of(scope: Any, edges: Any) -> Any:
+        turned = edges.map(lambda edge: (edge.target, edge.source))
+        return turned.join(edges, on=lambda edge: edge[0])
+
+    view = ps.View(view_of, edges=None)
+    view.insert("edges", [Edge("named", "turned")])
+    assert view.advance() == []
+    view.insert("edges", [Edge("turned", "named")])  # which is a tuple already
+    assert view.advance() == [
+        (((s, t), (s, t)), 1) for s, t in (("named", "turned"), ("turned", "named"))
+    ]
+    # While a sweep goes on, or what is asked for is pinned, it is looked up another way.
+    with TEXTS.pinning():
+        assert type(TEXTS.value(TEXTS.number_of(("a", "pin")))) is tuple
+        number = TEXTS.number_of(Edge("a", "pin"))
+        assert TEXTS.value(number) is TEXTS.value(TEXTS.number_of(("a", "pin")))
+        assert TEXTS.value(number).source == "a"
 
 
 class Weighed(NamedTuple):
