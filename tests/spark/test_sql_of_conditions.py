@@ -206,6 +206,9 @@ CASTS = [
     "ceil(9007199254740993 + n) + floor(n)",
     "cast(exact as string)",
     "cast(n as boolean)",
+    "ceil(exact)",
+    "floor(exact) || ''",
+    "ceil(cast(exact as decimal(38, 18)))",
 ]
 
 
@@ -295,6 +298,47 @@ TEXTS = [
     "coalesce(n, cast(t as int))",
     "case when n < 100 then n * 9000000000000000000 when n is null then cast(t as bigint) end",
 ]
+
+
+UNICODE = [
+    "lower(t)",
+    "upper(t) || lower(t)",
+    "upper(t) = 'STRASSE'",
+    "t ilike 'STRASSE'",
+    "t ilike '_Δ%Σ'",
+    "upper('ß') || t",
+    "lower(null)",
+]
+
+
+def test_cases_of_letters_are_those_of_spark(spark):
+    texts = ["Straße", "İi", "ΟΔΟΣ", "οδος", "ﬁ", "Ǆ", "ascii", "", "日本", None]
+    frame = spark.createDataFrame([(text,) for text in texts], "t string")
+    assert_same(frame, UNICODE)
+    assert_same(frame.filter("t is null"), UNICODE)
+
+
+SAID = [
+    *("t", "T", "yes", " Y ", "1", "true", "f", "NO", "n", "0", "False", "on", "tru", ""),
+    *("2026", "2026-3", "2026-11", "2026-3-1", "2026-11-1", " 2026-03-01 ", "2026-3-01 10:00"),
+    *("2026-03-01T", "2026-03-01 x\ny", "026-01-01", "2026-13-01", "2026-02-30", "2026-3-1-"),
+    *("2026/03/01", "20260301", "2026-003-01", "2026-", "2026-03-01x"),
+]
+
+
+def test_booleans_and_dates_are_read_of_all_texts_of_which_spark_reads_them(spark):
+    frame = spark.createDataFrame([(text,) for text in SAID], "t string")
+    assert_same(frame, ["try_cast(t as boolean)", "try_cast(t as date)"])
+
+
+def assert_same(frame, expressions):
+    """What expressions come to is what Spark has."""
+    expected = frame.selectExpr(*(f"{text} as c{i}" for i, text in enumerate(expressions)))
+    expected, given = expected.toArrow(), frame.toArrow()
+    for i, text in enumerate(expressions):
+        tree = in_zone(parse_sql(text), "UTC")
+        found = values_of(tree, column_of(given, "records"), given.num_rows)
+        assert plain(found) == plain(expected.column(f"c{i}")), text
 
 
 def test_texts_and_what_conditions_guard_are_those_of_spark(spark):

@@ -111,9 +111,25 @@ def cast_to(value: Any, name: str, zone: str | None) -> Any:
         value = pc.utf8_trim_whitespace(value)
         if pa.types.is_integer(kind):
             value = _of_arrays(value, lambda texts: _decimal_digits(texts, name))
+        elif pa.types.is_boolean(kind):
+            for words, said in (("t|y|yes", "true"), ("f|n|no", "false")):
+                value = pc.replace_substring_regex(value, f"(?i)^({words})$", said)
+        elif pa.types.is_date(kind):
+            for written, whole in _SHORT_DATES:
+                value = pc.replace_substring_regex(value, written, whole)
     elif pa.types.is_floating(kind):
         return as_float(value, kind)
     return pc.cast(value, kind)
+
+
+_SHORT_DATES = (
+    (r"(?s)^(\d{4}-\d\d?-\d\d?)[ T].*$", r"\1"),  # what follows is no part of it
+    (r"^(\d{4})-(\d)(-|$)", r"\1-0\2\3"),
+    (r"^(\d{4}-\d\d)-(\d)$", r"\1-0\2"),
+    (r"^(\d{4}-\d\d)$", r"\1-01"),
+    (r"^(\d{4})$", r"\1-01-01"),
+)
+"""Dates as SQL lets them be written, and how Arrow has them."""
 
 
 def try_cast_to(value: Any, name: str, zone: str | None) -> Any:

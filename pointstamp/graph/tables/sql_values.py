@@ -69,8 +69,6 @@ _PLAIN: dict[str, str] = {
     "not": "invert",
     "is_null": "is_null",
     "abs": "abs_checked",
-    "lower": "utf8_lower",
-    "upper": "utf8_upper",
     "length": "utf8_length",
     "coalesce": "coalesce",
 }
@@ -557,7 +555,42 @@ def _of_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _of_fractions(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function of what may be no integer; these are what they are, and may be over 2**53."""
-    return lambda value: value if pa.types.is_integer(value.type) else function(value)
+
+    def found(value: Any) -> Any:
+        kind = value.type
+        if pa.types.is_integer(kind):
+            return value
+        if not pa.types.is_decimal(kind):
+            return function(value)
+        whole = function(pc.cast(value, pa.decimal256(kind.precision + 1, kind.scale)))
+        # 9.9 has one figure less before the point than what follows it.
+        return pc.cast(whole, pa.decimal128(min(kind.precision - kind.scale + 1, 38), 0))
+
+    return found
+
+
+def _cased(function: Callable[[Any], Any], one: Callable[[str], str]) -> Callable[[Any], Any]:
+    """Text in lower or upper case, beyond ASCII by Python: to Arrow a character stays one.
+
+    As in Spark 'ß' is 'SS', and a sigma at the end of a word is another one.
+    """
+
+    def of_texts(texts: Any) -> Any:
+        found = function(texts)
+        beyond = pc.fill_null(pc.invert(pc.string_is_ascii(texts)), False)
+        if not pc.any(beyond).as_py():
+            return found
+        cased = [one(text) for text in pc.filter(texts, beyond).to_pylist()]
+        return pc.replace_with_mask(found, beyond, pa.array(cased, found.type))
+
+    return lambda value: value if pa.types.is_null(value.type) else _of_rows(of_texts, value)
+
+
+_lower = _cased(pc.utf8_lower, str.lower)
+
+
+def _ilike(value: Any, pattern: Any) -> Any:
+    return _pattern(pc.match_like)(_lower(value), _lower(pattern))
 
 
 def _ln(value: Any) -> Any:
@@ -567,6 +600,8 @@ def _ln(value: Any) -> Any:
 
 
 _OWN: dict[str, Callable[..., Any]] = {
+    "lower": _lower,
+    "upper": _cased(pc.utf8_upper, str.upper),
     "trim": _trim,
     "sqrt": _of_floats(pc.sqrt),
     "ln": _of_floats(_ln),
@@ -580,7 +615,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "same": _same,
     "in": _is_in,
     "like": _pattern(pc.match_like),
-    "ilike": _pattern(pc.match_like, ignore_case=True),
+    "ilike": _ilike,
     "rlike": _pattern(pc.match_substring_regex),
     "startswith": _pattern(pc.starts_with),
     "endswith": _pattern(pc.ends_with),
