@@ -438,6 +438,17 @@ def test_nulls_of_other_programs_are_read(tmp_path: Path, schema: pa.Schema | No
         assert [tuple(record.values()) for record in table.to_pylist()] == expected
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\r"])
+def test_nothing_in_the_last_place_of_a_file_is_null(tmp_path: Path, end: str) -> None:
+    (tmp_path / "a.csv").write_text('k,s\n"x","v"\n"y",' + end, newline="")
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    expected = [{"k": "x", "s": "v"}, {"k": "y", "s": None}]
+    source = FileSource(tmp_path)
+    for name in source.partitions():
+        assert read(source, name) == expected
+        assert read_table(tmp_path / name).to_pylist() == expected  # of the command line
+
+
 def test_a_null_that_would_be_an_empty_line_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"s": ["a", None]}), tmp_path / "a.parquet")
 
