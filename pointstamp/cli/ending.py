@@ -19,7 +19,13 @@ from types import FrameType
 
 from pointstamp.cli.streams import DONE, FAILED, MISUSED, UNHEARD, is_unread, say
 from pointstamp.communication.failure import chain
-from pointstamp.errors import InternalError, PointstampError, UsageError, WorkerError
+from pointstamp.errors import (
+    InternalError,
+    OperatorError,
+    PointstampError,
+    UsageError,
+    WorkerError,
+)
 
 _STOPPED = {
     signal.SIGHUP: "the terminal was closed",
@@ -100,7 +106,11 @@ def _failed(error: BaseException, with_traceback: bool, runs_program: bool) -> i
         print(own, end="", file=sys.stderr)
     elif with_traceback or not (is_expected or misuse):
         traceback.print_exception(error)
-    said = misuse or error
+    # Where a program's operators were given what they cannot take, it is said which of them was.
+    is_of_operator = runs_program and any(
+        isinstance(cause, (OperatorError, WorkerError)) and cause.operator for cause in found
+    )
+    said = error if is_of_operator else misuse or error
     say(str(said) if isinstance(said, PointstampError) else f"{type(said).__name__}: {said}")
     return FAILED if misuse is None else MISUSED
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.row_encoder import RowEncoder
-from pointstamp.containers.convert import plain_values
+from pointstamp.containers.convert import plain_values, typed_nulls
 from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.containers.nested import (
     column_type_named,
@@ -193,7 +193,7 @@ class Schema:
         rows = np.empty((batch.num_rows, self.n_words), np.int64)
         for column in self.columns:
             place = self.places[column.name]
-            values, kind = _values_and_type(batch.column(column.name), column.name, where)
+            values, kind = _values_and_type(batch.column(column.name), column, where)
             if kind != column.type:
                 raise SchemaError(
                     f"column {column.name!r} for {where} is of Arrow's type {values.type}, and "
@@ -216,8 +216,11 @@ class Schema:
         return rows
 
 
-def _values_and_type(values: Any, name: str, where: str) -> tuple[Any, WordType]:
+def _values_and_type(values: Any, column: Column, where: str) -> tuple[Any, WordType]:
     """An Arrow array and its type, which is that of the values of a dictionary or of views.
+
+    What has no value at all, such as a column of pandas with nothing but None, or lists that are
+    empty, has no type in Arrow, and so that of the column.
 
     Raises
     ------
@@ -231,7 +234,9 @@ def _values_and_type(values: Any, name: str, where: str) -> tuple[Any, WordType]
     try:
         return values, column_type_of_arrow(values.type)
     except SchemaError as error:
-        raise SchemaError(f"column {name!r} for {where}: {error}") from None
+        if (typed := typed_nulls(values, column.type.arrow())) is not None:
+            return typed, column.type
+        raise SchemaError(f"column {column.name!r} for {where}: {error}") from None
 
 
 def nulls_first(value: Any) -> tuple[bool, bool, Any]:

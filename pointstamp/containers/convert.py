@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import ItemsView, Sequence
+from contextlib import suppress
 from functools import cache
 from operator import index
 from typing import Any, Protocol
@@ -125,6 +126,22 @@ def plain_values(values: Any) -> Any:
     if values.type == pa.string_view():
         return values.cast(pa.large_string())
     return values.cast(pa.large_binary()) if values.type == pa.binary_view() else values
+
+
+def typed_nulls(values: Any, wanted: Any) -> Any:
+    """An Arrow array without a value, also in lists, as one of a type; None if it has values.
+
+    None too if it cannot be of that type.
+    """
+    import pyarrow as pa
+
+    kind = values.type
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind):
+        with suppress(pa.ArrowException):
+            return values.cast(wanted)
+    return None
 
 
 def one_batch(batches: Sequence[Any]) -> Any:

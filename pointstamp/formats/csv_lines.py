@@ -75,11 +75,11 @@ class CsvLines:
         return int(np.searchsorted(self.marks, place))
 
 
-def csv_lines(data: bytes, delimiter: str) -> CsvLines:
-    """The lines of a piece of text that begins where a line begins."""
+def csv_lines(data: bytes, delimiter: str, *, is_first: bool = True) -> CsvLines:
+    """The lines of a piece of text that begins where a line begins: the first one, or another."""
     if b'"' not in data:
         return CsvLines(data, np.empty(0, np.int64))
-    begin = len(BOM) if data.startswith(BOM) else 0
+    begin = len(BOM) if is_first and data.startswith(BOM) else 0
     signs = np.frombuffer(data, np.uint8)
     marks = np.flatnonzero(signs == _QUOTE)
     if _are_at_borders(signs, marks, delimiter, begin):

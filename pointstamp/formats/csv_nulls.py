@@ -46,7 +46,8 @@ def csv_table(
     parse = pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
     def table(**options: Any) -> pa.Table:
-        return pacsv.read_csv(source(), read, parse, pacsv.ConvertOptions(**options))
+        text: Any = _WithLineEnd(source())
+        return pacsv.read_csv(text, read, parse, pacsv.ConvertOptions(**options))
 
     found = table(column_types=dict(types or {}), null_values=_NULLS)
     columns: list[Any] = found.columns
@@ -61,6 +62,31 @@ def csv_table(
             at = found.schema.get_field_index(name)
             found = found.set_column(at, field, again.column(name))
     return found
+
+
+class _WithLineEnd:
+    """A file of text, and the end of a line behind it; Arrow skips one that is empty.
+
+    Without it Arrow takes nothing in the last place for `""` if the value before it has quotes.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self._stream = source if hasattr(source, "read") else pa.input_stream(source)
+        self._has_ended = False
+        self.closed = False
+
+    def read(self, n_bytes: int) -> bytes:
+        """The next bytes; empty at the end."""
+        data: bytes = self._stream.read(n_bytes)
+        if data or self._has_ended:
+            return data
+        self._has_ended = True
+        return b"\n"
+
+    def close(self) -> None:
+        """Close the file."""
+        self.closed = True
+        self._stream.close()
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -178,9 +178,12 @@ class RecordFile:
         delimiter = self.delimiter
 
         def table(data: bytes, names: list[str] | None, schema: pa.Schema | None) -> pa.Table:
-            size = len(data) + 1
+            size = len(data) + len(BOM) + 1
             how = pacsv.ReadOptions(use_threads=False, block_size=size, column_names=names)
             types = {} if schema is None else {field.name: field.type for field in schema}
+            if names is not None and data.startswith(BOM):
+                # Here it is of the first value, and Arrow skips one.
+                data = BOM + data
             return csv_table(lambda: BytesIO(data), delimiter, how, types)
 
         with self._bytes() as text:
@@ -236,7 +239,7 @@ class RecordFile:
 
         with self._bytes() as text:
             first = text.peek()
-            if not first.strip():
+            if not first.removeprefix(BOM).strip():
                 yield self._blank(text, position)
                 return
             if first.removeprefix(BOM).lstrip()[:1] == b"[":
@@ -255,7 +258,9 @@ class RecordFile:
         yield _NO_RECORDS, text.position  # behind the names, of which a file may consist
         while block := text.next():
             begin = text.position - len(block)
-            if not block.strip():
+            # Of JSON also with spaces; of CSV those are values, and tabs may be between values.
+            blank = None if self.format == "json" else b"\r\n"
+            if not (block if begin else block.removeprefix(BOM)).strip(blank):
                 yield _NO_RECORDS, text.position
                 continue
             if self.format == "json":
@@ -441,7 +446,9 @@ class _TextBlocks:
 
     def _end_of(self, data: bytes, *, is_rest: bool) -> int:
         """Behind the last line of `data` that is whole; 0 if none is."""
-        lines = None if self._file.format == "json" else csv_lines(data, self._file.delimiter)
+        lines = None
+        if self._file.format != "json":
+            lines = csv_lines(data, self._file.delimiter, is_first=not self.position)
         if is_rest:
             self._check_closed(lines)
             return len(data)

@@ -177,6 +177,12 @@ def in_minutes(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # Rich sends what the program prints to /dev/null from here on, and raises SystemExit.
+        raise BrokenPipeError
+
+
 class RunProgressBar(JupyterMixin):
     """Shows how far a run is, during a `with` block.
 
@@ -193,7 +199,7 @@ class RunProgressBar(JupyterMixin):
     def __init__(self, run: str, workers: int, console: Console | None = None) -> None:
         self._run = run
         self._figures = RunFigures(workers)
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or _Console(stderr=True, highlight=False)
         self._is_ended = threading.Event()
         self._ending = ""
         """How it has ended, in a word."""
@@ -261,11 +267,10 @@ class RunProgressBar(JupyterMixin):
     def _print_line(self, ending: str = "") -> None:
         said = ", ".join(filter(None, [str(self._figures), self._part(), self._remaining()]))
         how = f", {ending}" if ending else ""
-        self._console.print(
-            f"pointstamp: {self._figures.elapsed_s:.1f} s{how}: {said}",
-            soft_wrap=True,
-            markup=False,
-        )
+        line = f"pointstamp: {self._figures.elapsed_s:.1f} s{how}: {said}"
+        # A run has its results all the same where this cannot be written.
+        with suppress(OSError, ValueError):
+            self._console.print(line, soft_wrap=True, markup=False)
 
     def _part(self) -> str:
         part = self._figures.part

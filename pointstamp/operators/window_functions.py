@@ -308,13 +308,18 @@ class Fold:
         results: list[Any] = [
             WindowResult(key, times.value(pane.start), times.value(pane.end), value)
             for pane in panes
-            for key, value in self._folded(pane)
+            for key, value in self._folded(pane, times)
         ]
         return results if self._policy is None else results + self._policy.take()
 
-    def _folded(self, pane: Pane) -> Iterator[tuple[Any, Any]]:
+    def _folded(self, pane: Pane, times: EventTimes) -> Iterator[tuple[Any, Any]]:
         whole = _whole(pane.parts[0])
-        records = kind_of(whole).by_times(whole)
+        kind = kind_of(whole)
+        records = kind.by_times(whole)
+        # Rows were kept with their times. Those of columns are among them, and parts come in the
+        # order of their arrival.
+        if kind.has_columns and times.time is not None:
+            records = kind.take(whole, np.argsort(times.read(whole), kind="stable"))
         # A session is of one key, so there is nothing to group.
         is_of_one = pane.key is not None
         by_key = [(pane.key, records)] if is_of_one else groups(records, self._key, self._operator)

@@ -302,8 +302,8 @@ class WindowMethods(StreamCore[T]):
         fold : callable, or sequence of (column, function)
             `fold(key, record, value)` gives the new value. The records of a window come in the
             order of their event times. On columns it is called once for each key and window,
-            with all its records as a batch; there it may also be a list of aggregates by name,
-            as for `aggregate`.
+            with all its records as a batch, in that order; there it may also be a list of
+            aggregates by name, as for `aggregate`.
         default
             What each value starts from; a copy of it.
         on_error : {"raise", "route", "drop"}

@@ -52,6 +52,24 @@ def test_a_program_goes_on_with_its_checkpoint(tmp_path: Path, run: Callable[...
     assert len(list((tmp_path / "out").glob("part-*"))) >= 1
 
 
+_KEYED_BY_LISTS = """
+def main(worker):
+    with worker.dataflow() as scope:
+        scope.to_stream([1]).distinct().map(lambda x: [x]).distinct(name="Second")
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_it_is_said_which_operator_cannot_take_a_record(
+    tmp_path: Path, run: Callable[..., Ran], workers: int
+) -> None:
+    program = tmp_path / f"keyed_{workers}_{tmp_path.name.replace('-', '_')}.py"
+    program.write_text(_KEYED_BY_LISTS)
+    ran = run("run", f"{program}:main", "--workers", workers)
+    assert ran.status == 2
+    assert "operator 'Second' failed at time 0: a key of type list has no hash" in ran.err
+
+
 def test_what_does_not_go_together_is_refused(tmp_path: Path, run: Callable[..., Ran]) -> None:
     program = tmp_path / f"misused_{tmp_path.name.replace('-', '_')}.py"
     program.write_text("def main(scope):\n    pass\n")

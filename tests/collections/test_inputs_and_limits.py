@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.errors import BuildError, DataError, OperatorError
+from pointstamp.errors import BuildError, DataError, OperatorError, SchemaError
 
 INFINITE = math.inf
 GREATEST = 1.7976931348623157e308
@@ -60,6 +62,25 @@ def test_a_text_is_not_its_characters_as_keys_of_upserts() -> None:
 def test_records_without_a_schema_are_no_columns() -> None:
     with pytest.raises(DataError, match="is given a DataFrame, and has no columns"):
         view_of(None).insert("t", pd.DataFrame({"x": [1, 2]}))
+
+
+NOTHING = {"shop": 1, "item": None, "tags": None}
+
+
+@pytest.mark.parametrize("make", [pa.Table.from_pylist, pd.DataFrame, pl.DataFrame])
+def test_columns_without_a_value_are_of_the_types_of_the_schema(make: Any) -> None:
+    view = ps.View(lambda scope, a: a, a="shop long, item string?, tags array<string>?")
+    view.insert("a", make([NOTHING, {**NOTHING, "tags": []}, {**NOTHING, "tags": [None]}]))
+    view.insert("a", make([NOTHING]))
+    assert list(view.advance()) == [
+        ((1, None, None), 2),
+        ((1, None, ()), 1),
+        ((1, None, (None,)), 1),
+    ]
+    with pytest.raises(DataError, match=r"column 'shop' .* has 1 nulls, and is not nullable"):
+        view.insert("a", make([{**NOTHING, "shop": None}]))
+    with pytest.raises(SchemaError, match="column 'item' for the input 'a'"):
+        view.insert("a", make([{**NOTHING, "item": []}]))
 
 
 def test_no_more_than_64_bits_of_records_come_first() -> None:

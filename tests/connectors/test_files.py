@@ -438,6 +438,45 @@ def test_nulls_of_other_programs_are_read(tmp_path: Path, schema: pa.Schema | No
         assert [tuple(record.values()) for record in table.to_pylist()] == expected
 
 
+@pytest.mark.parametrize("block_bytes", [1, 1 << 20])
+def test_records_of_spaces_or_nulls_alone_are_records(tmp_path: Path, block_bytes: int) -> None:
+    (tmp_path / "a.tsv").write_text("k\ts\n\t\n")
+    (tmp_path / "b.csv").write_text("k\n \n\t\n\x0c\n")
+    source = FileSource(tmp_path, block_bytes=block_bytes)
+    assert read(source, "a.tsv") == [{"k": None, "s": None}]
+    assert read(source, "b.csv") == [{"k": " "}, {"k": "\t"}, {"k": "\x0c"}]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 16, 1 << 20])
+def test_a_byte_order_mark_is_one_at_the_beginning_alone(tmp_path: Path, block_bytes: int) -> None:
+    mark = "\ufeff"
+    (tmp_path / "a.csv").write_text(f'{mark}k\n{mark}a\n{mark}"\nb"\n{mark}\n', encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text(mark + "\n", encoding="utf-8")
+    (tmp_path / "c.jsonl").write_text(mark + '\n{"k": 1}\n', encoding="utf-8")
+    source = FileSource(tmp_path, schema=pa.schema([("k", pa.string())]), block_bytes=block_bytes)
+    assert [record["k"] for record in read(source, "a.csv")] == [
+        f"{mark}a",
+        f'{mark}"',
+        'b"',
+        mark,
+    ]
+    assert read(source, "b.jsonl") == []
+    if block_bytes > 4:
+        ones = FileSource(tmp_path, schema=pa.schema([("k", pa.int64())]))
+        assert read(ones, "c.jsonl") == [{"k": 1}]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r"])
+def test_nothing_in_the_last_place_of_a_file_is_null(tmp_path: Path, end: str) -> None:
+    (tmp_path / "a.csv").write_text('k,s\n"x","v"\n"y",' + end, newline="")
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    expected = [{"k": "x", "s": "v"}, {"k": "y", "s": None}]
+    source = FileSource(tmp_path)
+    for name in source.partitions():
+        assert read(source, name) == expected
+        assert read_table(tmp_path / name).to_pylist() == expected  # of the command line
+
+
 def test_a_null_that_would_be_an_empty_line_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"s": ["a", None]}), tmp_path / "a.parquet")
 

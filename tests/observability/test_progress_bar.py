@@ -440,6 +440,22 @@ def test_a_run_that_fails_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     assert said[1] == "failed"
 
 
+class Gone(io.StringIO):
+    """A file whose reader is gone."""
+
+    def write(self, text: str, /) -> int:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_has_its_results_where_the_line_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr(sys, "stderr", Gone())
+    results = ps.execute(numbers, 10, workers=workers, threads=True, progress_bar=True)
+    assert len(results) == workers
+
+
 def test_only_true_and_false_are_taken() -> None:
     with pytest.raises(UsageError, match="progress_bar is True or False, and not 1"):
         ps.execute(numbers, 1, progress_bar=1)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The bounds of windows of columns that a function folds: times of the calendar, as of rows."""
+"""Windows of columns that a function folds: their bounds, and the order of their records."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import WorkerError
 from pointstamp.testing import collect
 
@@ -69,3 +70,17 @@ def test_epochs_whose_windows_end_beyond_all_event_times_are_refused(
 
     with pytest.raises(WorkerError, match=f"was given the event time {epoch}, whose windows"):
         ps.execute(main)
+
+
+@pytest.mark.parametrize("make", [pa.table, lambda columns: Arrays(**columns)])
+@pytest.mark.parametrize("windows", [ps.Tumbling(20), ps.Sessions(5)], ids=repr)
+def test_records_of_columns_are_folded_in_the_order_of_event_times(make: Any, windows: Any) -> None:
+    def build(scope: ps.Scope) -> Any:
+        times = ([7, 10, 8], [9, 6, 4])
+        parts = [make({"t": np.array(part), "k": np.zeros(3, np.int64)}) for part in times]
+        listed = lambda key, batch, found: [*found, *np.asarray(batch["t"]).tolist()]  # noqa: E731
+        streams = [scope.to_stream(part) for part in parts]
+        return streams[0].concat(streams[1]).fold_window(listed, windows, "t", "k", default=[])[0]
+
+    [(_, window)] = collect(build)
+    assert window.value == [4, 6, 7, 8, 9, 10]
