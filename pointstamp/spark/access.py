@@ -112,6 +112,10 @@ class Access:
             if self._listens(worker) or monotonic() >= until:
                 return
 
+    def all_listen(self) -> bool:
+        """Whether something listens where each worker is, or was."""
+        return all(self._listens(worker) for worker in range(len(self.endpoints)))
+
     def _listens(self, worker: int) -> bool:
         found = urlsplit(self.endpoints[worker % len(self.endpoints)])
         with (

@@ -166,8 +166,9 @@ class Registration:
             try:
                 return job()
             except Exception:
-                # Its tasks may have failed because a worker of the service was lost.
-                if not pool.termination.wait(CAUSE_S):
+                # Its tasks may have failed because a worker of the service was lost, or fails; else
+                # of their rows, which the caller is not to wait for long to hear of.
+                if not pool.termination.wait(REPORT_S if self._access.all_listen() else CAUSE_S):
                     raise
 
 

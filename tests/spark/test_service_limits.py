@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import pytest
 import pointstamp as ps
 import pointstamp.spark
 from pointstamp.containers.builder import PREFERRED_RECORDS
+from pointstamp.service.supervisor import CAUSE_S
+from pointstamp.spark.service_pool import REPORT_S, Registration
 from tests.resident_memory import PeakGrowth
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -142,3 +145,17 @@ def test_a_batch_of_a_stream_twenty_times_the_limit_waits_on_disk(
         assert service.output("total").snapshot(epoch) == [(total[0] + 1, total[1])]
         assert grown.of(worker) < LIMIT + AT_WORK
         assert grown.of(driver) < LIMIT + AT_WORK
+
+
+@pytest.mark.parametrize(("listens", "waits_s"), [(True, REPORT_S), (False, CAUSE_S)])
+def test_what_fails_of_its_rows_is_not_held_up_as_where_a_worker_is_lost(
+    listens: bool, waits_s: float
+) -> None:
+    waited: list[float] = []
+    pool = SimpleNamespace(termination=SimpleNamespace(wait=waited.append))
+    registration = object.__new__(Registration)
+    registration._supervisor = SimpleNamespace(pool=lambda: pool)
+    registration._access = SimpleNamespace(all_listen=lambda: listens)
+    with pytest.raises(ZeroDivisionError):
+        registration.repeated(lambda: 1 / 0)
+    assert waited == [waits_s]
