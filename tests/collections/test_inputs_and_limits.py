@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -67,7 +66,7 @@ def test_records_without_a_schema_are_no_columns() -> None:
 NOTHING = {"shop": 1, "item": None, "tags": None}
 
 
-@pytest.mark.parametrize("make", [pa.Table.from_pylist, pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("make", [pa.Table.from_pylist, pd.DataFrame])
 def test_columns_without_a_value_are_of_the_types_of_the_schema(make: Any) -> None:
     view = ps.View(lambda scope, a: a, a="shop long, item string?, tags array<string>?")
     view.insert("a", make([NOTHING, {**NOTHING, "tags": []}, {**NOTHING, "tags": [None]}]))
