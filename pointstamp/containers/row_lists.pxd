@@ -5,7 +5,10 @@ from pointstamp.containers.key_hashes cimport is_its_own_key
 
 cpdef bint is_without_partner(key)
 
-@cython.locals(i=Py_ssize_t, kept=list)
+@cython.locals(items=list)
+cpdef add_to_list(dict lists, object key, object item)
+
+@cython.locals(i=Py_ssize_t)
 cpdef keep_rows(dict lists, list keys, list records, object time)
 
 @cython.locals(

@@ -18,19 +18,23 @@ def is_without_partner(key: Any) -> bool:
     return not is_its_own_key(key) and has_nan(key)
 
 
+def add_to_list(lists: dict[Any, list[Any]], key: Any, item: Any) -> None:
+    """Put one more item into the list of a key."""
+    items = lists.get(key)
+    if items is None:
+        lists[key] = [item]
+    else:
+        items.append(item)
+
+
 def keep_rows(
     lists: dict[Any, list[tuple[Any, Any]]], keys: list[Any], records: list[Any], time: Any
 ) -> None:
     """Put each record, and the time at which it came, into the list of its key."""
     for i in range(len(keys)):
         key = keys[i]
-        if is_without_partner(key):
-            continue
-        kept = lists.get(key)
-        if kept is None:
-            lists[key] = [(time, records[i])]
-        else:
-            kept.append((time, records[i]))
+        if not is_without_partner(key):
+            add_to_list(lists, key, (time, records[i]))
 
 
 def matching_rows(
@@ -74,13 +78,8 @@ def joined_rows(
     places: dict[Any, list[int]] = {}
     for i in range(len(right_keys)):
         key = right_keys[i]
-        if is_without_partner(key):
-            continue
-        of_key = places.get(key)
-        if of_key is None:
-            places[key] = [i]
-        else:
-            of_key.append(i)
+        if not is_without_partner(key):
+            add_to_list(places, key, i)
     has_partner = [False] * len(right)
     found: list[tuple[Any, Any]] = []
     for i in range(len(left_keys)):
