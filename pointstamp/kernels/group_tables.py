@@ -20,6 +20,9 @@ from pointstamp.kernels.key_tables import Ints, Rows, Slots, first_slot
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 
+LONG = 255
+"""Bytes of a text from which on a slot does not say how many there are."""
+
 
 @kernel("table_loops")
 def number_keys(slots: Slots, n: int, distinct: Ints, keys: Ints, groups: Rows) -> int:
@@ -56,10 +59,13 @@ def number_texts(
 ) -> int:
     """Do the same of texts, which are found by their hashes, and then compared.
 
-    slots : int64[2^k, 2], as of `number_keys`, by hash; texts of one hash lie one after the other
+    slots : int64[2^k, 2], as of `number_keys`, by hash; texts of one hash lie one after the other.
+        Above the number, from bit 32 on, is the length of the text, at most `LONG`.
     ends : int64[m], m > n + r; where the text of each number begins in `kept`, and after it
     kept : uint8[s], the texts by number, with room for all of `data` that `bounds` spans
-    hashes : int64[r], by the bits of `hash_bytes` · bounds : int64[r + 1], of the texts in `data`
+    hashes : int64[r], by the bits of `hash_bytes`, which are different for different texts of one
+        length up to eight, so that those are not compared · bounds : int64[r + 1], of the texts
+        in `data`
     groups : int32[r], written: the number of each text
     returns how many numbers there are now, fewer than 2^31.
     """
@@ -68,7 +74,7 @@ def number_texts(
         text = data[bounds[i] : bounds[i + 1]]
         slot = first_slot(key, n_bits)
         while slots[slot, 1]:
-            number = slots[slot, 1]
+            number = slots[slot, 1] & 0xFFFFFFFF
             known = kept[ends[number - 1] : ends[number]]
             if slots[slot, 0] == key and np.array_equal(known, text):
                 break
@@ -77,8 +83,8 @@ def number_texts(
             ends[n + 1] = ends[n] + len(text)
             kept[ends[n] : ends[n + 1]] = text
             n += 1
-            slots[slot] = key, n
-        groups[i] = slots[slot, 1] - 1
+            slots[slot] = key, n | min(len(text), LONG) << 32
+        groups[i] = (slots[slot, 1] & 0xFFFFFFFF) - 1
     return n
 
 

@@ -36,6 +36,7 @@ cdef extern from *:
     #endif
     #define INLINED static inline __attribute__((always_inline))
     #define STEP 0xD6E8FEB86659FD93ULL
+    #define SEED 0x74657874ULL  /* where the hash of a text begins */
 
     INLINED uint64_t mixed(uint64_t word) {
         word += 0x9E3779B97F4A7C15ULL;
@@ -103,6 +104,36 @@ cdef extern from *:
         word = __builtin_bswap64(word);
     #endif
         return word;
+    }
+
+    /* Hashes of texts of up to 16 bytes, of which both halves are mixed whether they are there
+       or not: lengths come in no order, and a branch would be guessed wrong. */
+    #define CHOSEN(condition, word, other) \
+        (((word) & (0 - (uint64_t)(condition))) | ((other) & ((uint64_t)(condition) - 1)))
+    INLINED void mix_short_texts_body(
+        const uint64_t *low, const uint64_t *high, const uint64_t *sizes, uint64_t *hashes,
+        Py_ssize_t n
+    ) {
+        for (Py_ssize_t i = 0; i < n; i++) {
+            uint64_t none = SEED + sizes[i];
+            uint64_t one = mixed(none * STEP + low[i]);
+            uint64_t two = mixed(one * STEP + high[i]);
+            uint64_t some = CHOSEN(sizes[i] > 8, two, one);
+            hashes[i] = mixed(CHOSEN(sizes[i] > 0, some, none));
+        }
+    }
+    FOR_EACH_UNIT(
+        mix_short_texts,
+        (const uint64_t *low, const uint64_t *high, const uint64_t *sizes, uint64_t *hashes,
+         Py_ssize_t n),
+        (low, high, sizes, hashes, n)
+    )
+
+    /* The first `size` bytes of a word, all from eight on. */
+    INLINED uint64_t first_bytes(uint64_t word, uint64_t size) {
+        uint64_t bits = 8 * (size & 7);
+        uint64_t few = (1ULL << bits) - 1;
+        return word & (few | (0 - (uint64_t)(size >= 8)));
     }
 
     /* The numbers of one peer's records, one after the other: each is written, and kept by
@@ -198,7 +229,7 @@ cdef extern from *:
         return (uint64_t)(((unsigned __int128)left * right) >> 64);
     }
     """
-    uint64_t STEP
+    uint64_t STEP, SEED
     void look_for_units() noexcept nogil
     int used_unit(int) noexcept nogil
     void mix_words_over "mix_words"(const uint64_t *, uint64_t *, Py_ssize_t) noexcept nogil
@@ -211,6 +242,10 @@ cdef extern from *:
     Py_ssize_t count_peer(const uint8_t *, uint8_t, Py_ssize_t) noexcept nogil
     uint64_t mixed(uint64_t) noexcept nogil
     uint64_t word_at(const uint8_t *) noexcept nogil
+    void mix_short_texts(
+        const uint64_t *, const uint64_t *, const uint64_t *, uint64_t *, Py_ssize_t
+    ) noexcept nogil
+    uint64_t first_bytes(uint64_t, uint64_t) noexcept nogil
     uint64_t high_product(uint64_t, uint64_t) noexcept nogil
 
 look_for_units()
@@ -219,7 +254,8 @@ cdef enum:
     FEW_PEERS = 4
     SPARE = 4
     CHUNK = 2048  # values of which what is read again stays in the first cache
-    TEXT = 0x74657874
+    SHORT = 16  # bytes of a text that is hashed together with others
+    TEXTS = 256  # that are so hashed at a time
     UNSIGNED = 2
     REAL = 3
 
@@ -285,20 +321,51 @@ cdef inline uint64_t float_word(double value) noexcept nogil:
 def hash_spans(
     const int64_t[::1] starts, const int64_t[::1] stops, const uint8_t[::1] data
 ):
-    cdef Py_ssize_t i, n = starts.shape[0], n_data = data.shape[0]
+    cdef Py_ssize_t first, some, n = starts.shape[0], n_data = data.shape[0]
     array = np.empty(n, np.uint64)
     cdef uint64_t[::1] hashes = array
-    cdef const uint8_t *first = &data[0] if n_data else NULL
+    cdef const uint8_t *texts = &data[0] if n_data else NULL
     with nogil:
-        for i in range(n):
-            hashes[i] = hash_span(first, n_data, starts[i], stops[i])
+        first = 0
+        while first < n:
+            some = min(n - first, <Py_ssize_t>TEXTS)
+            hash_some(texts, n_data, &starts[first], &stops[first], &hashes[first], some)
+            first += some
     return array
+
+
+cdef void hash_some(
+    const uint8_t *data,
+    Py_ssize_t n_data,
+    const int64_t *starts,
+    const int64_t *stops,
+    uint64_t *hashes,
+    Py_ssize_t n,
+) noexcept nogil:
+    """Hash `n` texts, up to `TEXTS`: the short ones together, others each by itself."""
+    cdef uint64_t[TEXTS] low, high, sizes
+    cdef Py_ssize_t i, n_others = 0
+    cdef bint other
+    for i in range(n):
+        other = stops[i] - starts[i] > SHORT or starts[i] + SHORT > n_data
+        n_others += other
+        sizes[i] = 0 if other else <uint64_t>(stops[i] - starts[i])
+        if other:
+            low[i] = high[i] = 0
+        else:
+            low[i] = first_bytes(word_at(data + starts[i]), sizes[i])
+            high[i] = first_bytes(word_at(data + starts[i] + 8), sizes[i] - min(sizes[i], 8))
+    mix_short_texts(low, high, sizes, hashes, n)
+    if n_others:
+        for i in range(n):
+            if stops[i] - starts[i] > SHORT or starts[i] + SHORT > n_data:
+                hashes[i] = hash_span(data, n_data, starts[i], stops[i])
 
 
 cdef uint64_t hash_span(
     const uint8_t *data, Py_ssize_t n_data, int64_t start, int64_t stop
 ) noexcept nogil:
-    cdef uint64_t hash = <uint64_t>TEXT + <uint64_t>(stop - start)
+    cdef uint64_t hash = SEED + <uint64_t>(stop - start)
     cdef uint64_t word = 0
     cdef int64_t at = start, k
     while at + 8 <= stop:

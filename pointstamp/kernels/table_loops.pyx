@@ -19,6 +19,8 @@ ctypedef const int32_t[::1] Numbers
 
 cdef enum:
     BLOCK = 256  # how many keys are looked up at a time
+    WORD = 8  # bytes of a text that no other one of its length has the hash of
+    LONG = 255  # bytes, from which on a slot does not say how long a text is
     LEAST = 4  # how many values a list has room for at first
 
 
@@ -358,8 +360,10 @@ def number_texts(
     const uint8_t[::1] data,
     int32_t[::1] groups,
 ):
-    cdef Py_ssize_t start, stop, i
-    cdef int64_t slot, number, size
+    cdef Py_ssize_t start, stop, i, k, n_far, n_others
+    cdef int64_t slot, number, size, entry, length
+    cdef int64_t[BLOCK] far, others
+    cdef bint found
     cdef int n_bits = bits_of(slots.shape[0])
     cdef const uint8_t *texts = &data[0] if data.shape[0] else NULL
     with nogil:
@@ -368,22 +372,34 @@ def number_texts(
             start = stop
             stop = min(start + BLOCK, hashes.shape[0])
             prefetch(slots, n_bits, hashes, start, stop)
+            n_far = 0  # without branches by length, which are guessed wrong
             for i in range(start, stop):
-                number = slots[slot_of(slots, n_bits, hashes[i]), 1]
-                if number:
-                    __builtin_prefetch(&ends[number - 1])
+                size = bounds[i + 1] - bounds[i]
+                entry = slots[slot_of(slots, n_bits, hashes[i]), 1]
+                number = number_in(entry)
+                found = (number != 0) & (entry - number == length_of(size))
+                groups[i] = <int32_t>(number * found - 1)
+                far[n_far] = i
+                n_far += found & (size > WORD)
+                __builtin_prefetch(&ends[number])
+            for k in range(n_far):
+                __builtin_prefetch(&kept[ends[groups[far[k]]]])
+            for k in range(n_far):
+                i = far[k]
+                if not is_text(ends, kept, groups[i], texts + bounds[i], bounds[i + 1] - bounds[i]):
+                    groups[i] = -1
+            n_others = 0
             for i in range(start, stop):
+                others[n_others] = i
+                n_others += groups[i] < 0
+            for k in range(n_others):
+                i = others[k]
                 size = bounds[i + 1] - bounds[i]
                 slot = first_slot(hashes[i], n_bits)
                 while slots[slot, 1] != 0:
-                    number = slots[slot, 1]
-                    if (
-                        slots[slot, 0] == hashes[i]
-                        and ends[number] - ends[number - 1] == size
-                        and (
-                            size == 0
-                            or are_same(&kept[ends[number - 1]], texts + bounds[i], size)
-                        )
+                    number = number_in(slots[slot, 1])
+                    if slots[slot, 0] == hashes[i] and is_text(
+                        ends, kept, number - 1, texts + bounds[i], size
                     ):
                         break
                     slot = (slot + 1) & (slots.shape[0] - 1)
@@ -392,10 +408,30 @@ def number_texts(
                         memcpy(&kept[ends[n]], texts + bounds[i], size)
                     ends[n + 1] = ends[n] + size
                     n += 1
+                    number = n
                     slots[slot, 0] = hashes[i]
-                    slots[slot, 1] = n
-                groups[i] = <int32_t>(slots[slot, 1] - 1)
+                    slots[slot, 1] = number | length_of(size)
+                groups[i] = <int32_t>(number - 1)
     return n
+
+
+cdef inline bint is_text(
+    Ints ends, const uint8_t[::1] kept, int64_t group, const uint8_t *text, int64_t size
+) noexcept nogil:
+    """Whether that is the text of the group."""
+    return ends[group + 1] - ends[group] == size and (
+        size == 0 or are_same(&kept[ends[group]], text, size)
+    )
+
+
+cdef inline int64_t length_of(int64_t size) noexcept nogil:
+    """The length of a text as a slot has it: above its number."""
+    return min(size, <int64_t>LONG) << 32
+
+
+cdef inline int64_t number_in(int64_t entry) noexcept nogil:
+    """The number of a text, of what a slot has beside its hash; above it is the length."""
+    return entry & <int64_t>0xFFFFFFFF
 
 
 cdef inline bint are_same(const uint8_t *a, const uint8_t *b, int64_t size) noexcept nogil:

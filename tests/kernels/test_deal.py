@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pointstamp
 from pointstamp.kernels.deal import (
     MAX_DEALT,
     SPARE,
@@ -20,8 +19,6 @@ from pointstamp.kernels.deal import (
     peers_of_words,
 )
 from pointstamp.kernels.hashing import combine_all, hash_ints, hash_words
-
-IS_COMPILED = pointstamp.build_info() == "compiled"
 
 words_ = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 2**32 - 1, 2**63, 2**64 - 1]))
 peers_ = st.sampled_from([1, 2, 3, 4, 5, 7, 8, MAX_DEALT])
@@ -44,19 +41,6 @@ def test_each_value_goes_where_its_hash_says_in_order(words, peers):
     assert [part.tolist() for part in parts] == [
         words[near == peer].tolist() for peer in range(peers)
     ]
-
-
-@pytest.fixture(params=[0, 1, 2] if IS_COMPILED else [0], scope="module")
-def unit(request):
-    """A vector unit, for as long as a test runs; the widest there is where it is not there."""
-    if not IS_COMPILED:
-        yield
-        return
-    from pointstamp.kernels.hash_loops import _use_unit
-
-    used = _use_unit(request.param)
-    yield
-    _use_unit(used)
 
 
 @given(columns_, peers_, st.sampled_from(["u1", "u2", "u4", "u8"]))

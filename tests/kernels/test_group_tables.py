@@ -98,7 +98,9 @@ def test_floats_are_added_in_the_order_of_the_records(add):
 
 @pytest.mark.parametrize("number", both("number_texts"))
 def test_a_text_has_the_number_of_its_first_record(number):
-    @given(st.lists(st.lists(st.text("aä", max_size=20), max_size=300), max_size=4), st.booleans())
+    text = st.text("aä", max_size=20) | st.text("ab", min_size=250, max_size=260)
+
+    @given(st.lists(st.lists(text, max_size=300), max_size=4), st.booleans())
     def check(batches, alike):
         slots, ends, kept, n = (
             np.zeros((2, 2), np.int64),
@@ -112,8 +114,8 @@ def test_a_text_has_the_number_of_its_first_record(number):
             bounds = ints([0, *np.cumsum(list(map(len, texts)))])
             data = np.frombuffer(b"".join(texts), np.uint8)
             hashes = hash_bytes(bounds, data).view(np.int64)
-            if alike:
-                hashes &= 1
+            if alike:  # but for short texts, whose hashes are as many
+                hashes[np.diff(bounds) > 8] &= 1
             slots, ends = reserved(slots, n, len(batch)), with_room(ends, n + 1, len(batch))
             kept = with_room(kept, int(ends[n]), len(data))
             groups = np.full(len(batch), -1, np.int32)

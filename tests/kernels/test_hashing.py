@@ -109,6 +109,26 @@ def test_bytes_agree_with_the_twin_and_one_by_one(texts):
     assert compiled.tolist() == plain.tolist() == [reference_text(text) for text in texts]
 
 
+def test_texts_of_all_lengths_side_by_side_hash_one_by_one(unit):
+    """Short ones are hashed some hundreds at a time, and long ones and the last by themselves."""
+    rng = np.random.default_rng(5)
+    for longest in (8, 16, 40):
+        texts = [rng.bytes(n) for n in rng.integers(0, longest + 1, 700)]
+        offsets, data = packed(texts)
+        expected = [reference_text(text) for text in texts]
+        assert hashing.hash_bytes(offsets, data).tolist() == expected
+
+
+def test_short_texts_of_a_length_have_hashes_of_their_own():
+    """By which `number_texts` tells them apart."""
+    every = np.arange(2**16, dtype=np.uint64)
+    for size in (2, 5, 8):
+        words = every << np.uint64(8 * size - 16)
+        data = words[:, None].view(np.uint8)[:, :size].reshape(-1).copy()
+        hashes = hashing.hash_bytes(size * np.arange(2**16 + 1), data)
+        assert len(np.unique(hashes)) == 2**16
+
+
 def test_offsets_of_both_widths_give_the_same():
     offsets, data = packed([b"a", b"", b"longer than eight"])
     narrow = hashing.hash_bytes(offsets.astype(np.int32), data)
