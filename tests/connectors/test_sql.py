@@ -266,6 +266,7 @@ def test_decimals_of_any_size_are_written(server: str) -> None:
             writer.write([("a", value)])
     with pytest.raises(SinkError, match="'cents' is NUMERIC, and takes decimals and integers"):
         writer.write([("a", decimal.Decimal(1)), ("b", 1.5)])
+    writer.close()
     query(server, "DROP TABLE sums", "DROP TABLE pointstamp_commits")
 
 
@@ -341,6 +342,7 @@ def test_what_does_not_fit_a_table_is_refused(place: str) -> None:
         SqlSink(place, "nothing").open(ps.SinkContext())
     with pytest.raises(SinkError, match="nowhere"):
         SqlSink("sqlite:////nowhere/at/all.db", "totals").open(ps.SinkContext())
+    writer.close()
 
 
 @pytest.mark.parametrize(
