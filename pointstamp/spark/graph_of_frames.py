@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import ColumnError, GraphError, SchemaError, UsageError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
-from pointstamp.graph.tables.argument_checks import check_names
+from pointstamp.graph.tables.argument_checks import check_columns, check_names
 from pointstamp.graph.tables.condition_types import (
     check_conditions,
     check_ends,
@@ -573,9 +573,4 @@ def _check_columns(frame: DataFrame, needed: Sequence[str], what: str) -> None:
     given: Any = frame  # of any type, until it is looked at
     if not hasattr(given, "columns") or not hasattr(given, "mapInArrow"):
         raise UsageError(f"{what} of a graph are a DataFrame of Spark, and not {given!r:.200}")
-    missing = [name for name in needed if name not in frame.columns]
-    if missing:
-        raise ColumnError(
-            f"{what} need the columns {', '.join(map(repr, needed))}; there are "
-            f"{', '.join(map(repr, frame.columns))}"
-        )
+    check_columns(frame.columns, needed, what)

@@ -358,6 +358,8 @@ def test_what_is_no_graph_is_refused(spark):
         pointstamp.spark.graph(vertices.distinct(), edges).validate()
     with pytest.raises(ColumnError, match="need the columns 'id'"):
         pointstamp.spark.graph(edges, edges)
+    with pytest.raises(SchemaError, match="edges have a column '_pointstamp_source': names that"):
+        pointstamp.spark.graph(vertices, edges.selectExpr("*", "1 as _pointstamp_source"))
     graph = pointstamp.spark.graph(edges)
     with pytest.raises(ColumnError, match="'e' has no attribute 'amount'"):
         graph.find("(a)-[e]->(b)", "e.amount > 1")

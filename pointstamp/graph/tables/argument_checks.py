@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.errors import SchemaError, UsageError
+from pointstamp.errors import ColumnError, SchemaError, UsageError
 
 
 def whole_number(value: Any, name: str, least: int | None = 0) -> int:
@@ -59,6 +59,39 @@ def seed_of(value: Any) -> int:
     (42, 42)
     """
     return (whole_number(value, "a seed", None) + 2**63) % 2**64 - 2**63
+
+
+RESERVED = "_pointstamp_"
+"""How the columns begin that are beside attributes while an answer is made."""
+
+
+def check_columns(names: Sequence[str], needed: Sequence[str], what: str) -> None:
+    """Refuse vertices or edges without the columns that they need, and names that they cannot have.
+
+    Raises
+    ------
+    ColumnError
+        If a column is not there.
+    SchemaError
+        If two columns have one name, or one has a name that is reserved.
+    """
+    missing = [name for name in needed if name not in names]
+    if missing:
+        raise ColumnError(
+            f"{what} need the columns {', '.join(map(repr, needed))}; there are "
+            f"{', '.join(map(repr, names))}"
+        )
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise SchemaError(
+            f"{what} have more than one column {repeated[0]!r}: give each its own name"
+        )
+    reserved = [name for name in names if name.startswith(RESERVED)]
+    if reserved:
+        raise SchemaError(
+            f"{what} have a column {reserved[0]!r}: names that begin with {RESERVED!r} are "
+            "reserved, so give it another one"
+        )
 
 
 def check_names(names: Sequence[str], what: str) -> None:

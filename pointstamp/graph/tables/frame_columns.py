@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,8 @@ import pyarrow.compute as pc
 
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.frames import whole_table
-from pointstamp.errors import ColumnError, SchemaError, UsageError
+from pointstamp.errors import SchemaError, UsageError
+from pointstamp.graph.tables.argument_checks import check_columns
 from pointstamp.graph.tables.hashed_ids import NUMBER
 from pointstamp.graph.tables.sql_text import parse_sql
 from pointstamp.graph.tables.sql_values import column_of, holds
@@ -32,7 +32,8 @@ def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
     ColumnError
         If a column is not there.
     SchemaError
-        If two columns have one name, or what is given cannot become columns.
+        If two columns have one name, one has a name that is reserved, or what is given cannot
+        become columns.
 
     >>> table_of({"src": ["a"], "dst": ["b"]}, ["src", "dst"], "edges").num_rows
     1
@@ -44,17 +45,7 @@ def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
             f"{what} cannot become columns of Arrow: {str(error).splitlines()[0]}; columns are of "
             "equal lengths, and of types that Arrow has"
         ) from error
-    missing = [name for name in needed if name not in table.schema.names]
-    if missing:
-        raise ColumnError(
-            f"{what} need the columns {', '.join(map(repr, needed))}; there are "
-            f"{', '.join(map(repr, table.schema.names))}"
-        )
-    repeated = [name for name, times in Counter(table.schema.names).items() if times > 1]
-    if repeated:
-        raise SchemaError(
-            f"{what} have more than one column {repeated[0]!r}: give each its own name"
-        )
+    check_columns(table.schema.names, needed, what)
     return _takeable(table)
 
 

@@ -248,6 +248,12 @@ def test_pandas_frames_are_taken():
             SchemaError,
             "vertices have more than one column 'id'",
         ),
+        (
+            {"id": ["a"], "_pointstamp_number": [1]},
+            {"src": ["a"], "dst": ["a"]},
+            SchemaError,
+            "vertices have a column '_pointstamp_number': names that begin with '_pointstamp_'",
+        ),
         ({"id": ["a"]}, {"src": ["a"], "dst": []}, SchemaError, "edges cannot become columns"),
     ],
 )
