@@ -184,6 +184,7 @@ def _task(
         from pointstamp.runtime.introspection import registered
         from pointstamp.runtime.run_worker import run_worker
         from pointstamp.service.worker_pools import run_service_worker
+        from pointstamp.spark.daemon_restarts import outliving_restarts
         from pointstamp.spark.task import controlled, hosts_of, rendezvous, reporting
 
         batches = list(rows)
@@ -192,7 +193,7 @@ def _task(
         mine = flight
         if len(set(hosts)) > 1 or job.control[0] != LOOPBACK:
             mine = replace(flight, host="0.0.0.0", name=hosts[me])
-        with controlled(job, me, required=True) as control:
+        with outliving_restarts(), controlled(job, me, required=True) as control:
             communicator = rendezvous(context, flight.secret, control, job.certificates)
             main, args = run_service_worker, (spec, config, mine, request)
             with reporting(communicator, control):

@@ -42,6 +42,7 @@ from pointstamp.runtime.introspection import registered
 from pointstamp.runtime.run_options import memory_budget
 from pointstamp.runtime.worker import Worker
 from pointstamp.spark import bridge, packed_batches
+from pointstamp.spark.daemon_restarts import outliving_restarts
 from pointstamp.spark.dry_build import check_result
 from pointstamp.spark.given_up import ended_when_given_up
 from pointstamp.spark.packed_batches import PackedBatch
@@ -130,6 +131,7 @@ def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
 
         context = BarrierTaskContext.get()
         with (
+            outliving_restarts(),
             controlled(job.control, context.partitionId()) as control,
             ended_when_given_up(context, control),
         ):
