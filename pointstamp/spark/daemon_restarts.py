@@ -64,19 +64,19 @@ def outliving_restarts() -> Iterator[None]:
         yield
 
 
-def _watch() -> _Watch | None:
+def _watch() -> _Guard | None:
     """A watch, where a daemon of Spark's has forked this process, and it is the main thread's."""
     daemon = os.getppid()
     if os.getpgrp() != daemon or threading.current_thread() is not threading.main_thread():
         return None
     of_daemon = _Process.of(daemon)
-    return _Watch(daemon, of_daemon, os.pidfd_open(of_daemon.parent))
+    return _Guard(daemon, of_daemon, os.pidfd_open(of_daemon.parent))
 
 
-class _Watch:
+class _Guard:
     """Ends this process with its daemon, unless another daemon follows, or with Java.
 
-    A thread does so, as the main one may be in a long computation, and hears of signals by a
+    A thread does so, as the main one may be in a long computation, and gets signals by a
     socket.
     """
 
@@ -84,35 +84,35 @@ class _Watch:
         self._daemon = daemon
         self._of_daemon = of_daemon
         self._java = java
-        self._heard: socket
-        self._said: socket
-        self._heard, self._said = socketpair()
-        self._said.setblocking(False)
+        self._receiving: socket
+        self._sending: socket
+        self._receiving, self._sending = socketpair()
+        self._sending.setblocking(False)
         self._thread = threading.Thread(target=self._run, name="pointstamp-daemon", daemon=True)
 
     def __enter__(self) -> None:
         # A handler of Python's that does nothing: what counts is that the socket has the signal.
         self._otherwise = signal.signal(signal.SIGHUP, lambda number, frame: None)
-        self._woken = signal.set_wakeup_fd(self._said.fileno(), warn_on_full_buffer=False)
+        self._woken = signal.set_wakeup_fd(self._sending.fileno(), warn_on_full_buffer=False)
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
         signal.set_wakeup_fd(self._woken)
         signal.signal(signal.SIGHUP, self._otherwise)
-        self._said.close()
+        self._sending.close()
         self._thread.join()
-        self._heard.close()
+        self._receiving.close()
         os.close(self._java)
 
     def _run(self) -> None:
         poll = select.poll()
         poll.register(self._java, select.POLLIN)
-        poll.register(self._heard, select.POLLIN)
+        poll.register(self._receiving, select.POLLIN)
         while True:
             ready = {fd for fd, _ in poll.poll()}
             if self._java in ready:
                 _end()
-            numbers = self._heard.recv(64)
+            numbers = self._receiving.recv(64)
             if not numbers:
                 return  # what was inside has ended
             if signal.SIGHUP in numbers and not self._is_followed():
