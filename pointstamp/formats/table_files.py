@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pointstamp.errors import FileFormatError, UsageError
+from pointstamp.formats.csv_lines import csv_lines
 from pointstamp.formats.csv_nulls import csv_table
 
 
@@ -28,15 +29,20 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
         raise FileFormatError(
             f"{path}: a table is in a file that ends with .parquet, .csv or .tsv, or .gz after it"
         )
+    delimiter = "\t" if kind == ".tsv" else ","
     try:
         if kind == ".parquet":
             return pq.read_table(Path(path))
-        table = csv_table(lambda: os.fspath(path), "\t" if kind == ".tsv" else ",")
+        table = csv_table(lambda: os.fspath(path), delimiter)
+        if _ends_in_lines(table):
+            _check_closed(path, delimiter)
         kinds = zip(table.column_names, table.schema.types, strict=True)
         of_bytes = [name for name, kind in kinds if pa.types.is_binary(kind)]
     except FileNotFoundError as error:
         raise FileFormatError(f"{path}: there is no such file") from error
     except (pa.ArrowException, OSError) as error:
+        if kind != ".parquet" and isinstance(error, pa.ArrowInvalid):
+            _check_closed(path, delimiter)
         raise FileFormatError(f"{path}: {str(error).splitlines()[0]}") from error
     except UnicodeDecodeError as error:
         raise FileFormatError(
@@ -48,6 +54,26 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
             "`iconv -f latin1 -t utf-8`"
         )
     return table
+
+
+def _ends_in_lines(table: pa.Table) -> bool:
+    """Whether a value of the last record has more than one line, as one has that has no end."""
+    last: list[Any] = table.column_names
+    if table.num_rows:
+        last = [column[-1].as_py() for column in table.columns]
+    texts = (text.encode() if isinstance(text, str) else text for text in last)
+    return any(b"\n" in text for text in texts if isinstance(text, bytes))
+
+
+def _check_closed(path: str | os.PathLike[str], delimiter: str) -> None:
+    """Raise if the file ends within a quoted value, of which Arrow makes all that follows."""
+    with pa.input_stream(os.fspath(path)) as file:
+        at = csv_lines(file.read(), delimiter).open_at()
+    if at is not None:
+        raise FileFormatError(
+            f"{path}: the quotation mark at byte {at} begins a value that has no end: another "
+            "quotation mark was expected before the file ends"
+        )
 
 
 def values_of(texts: Sequence[str], kind: pa.DataType) -> list[Any]:

@@ -438,6 +438,31 @@ def test_nulls_of_other_programs_are_read(tmp_path: Path, schema: pa.Schema | No
         assert [tuple(record.values()) for record in table.to_pylist()] == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ('a,n\nx,"y\nz,2\n', 6),
+        ('a,n\nx,"y""\n', 6),
+        ('a,n\nx,"y\nz"\nu,"v\n\n', 14),
+        ('"a\nx\n', 0),
+        ('a,n\nx,"y\nz"\n', None),
+        ('a,n\nx,"y\n"', None),
+        ('a,n\nx,5" pipe\n', None),
+        ('"a\nb",n\n', None),
+    ],
+)
+def test_a_table_of_text_ends_outside_of_quotes(tmp_path: Path, text: str, at: int | None) -> None:
+    plain, packed = tmp_path / "a.csv", tmp_path / "a.csv.gz"
+    plain.write_text(text)
+    packed.write_bytes(gzip.compress(text.encode()))
+    for path in (plain, packed):
+        if at is None:
+            assert read_table(path).num_columns == 2
+        else:
+            with pytest.raises(FileFormatError, match=f"quotation mark at byte {at} begins a val"):
+                read_table(path)
+
+
 @pytest.mark.parametrize("block_bytes", [1, 1 << 20])
 def test_records_of_spaces_or_nulls_alone_are_records(tmp_path: Path, block_bytes: int) -> None:
     (tmp_path / "a.tsv").write_text("k\ts\n\t\n")
