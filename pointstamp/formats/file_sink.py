@@ -9,6 +9,7 @@ when it is whole, and then a deletion.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import os
 import warnings
@@ -257,6 +258,9 @@ class _JsonLines:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the records."""
+        for place, field in enumerate(batch.schema):
+            if pa.types.is_time(field.type):  # of which Python's has no nanoseconds
+                batch = batch.set_column(place, field.name, batch.column(place).cast(pa.string()))
         lines = [json.dumps(record, default=_as_json) for record in batch.to_pylist()]
         self._raw.write("".join(f"{line}\n" for line in lines).encode())
 
@@ -275,6 +279,11 @@ def _as_json(value: Any) -> str:
         raise pa.ArrowInvalid(
             f"JSON has no bytes; found {value!r:.80}: make a text of them before, such as by "
             "base64, or write another format"
+        )
+    if isinstance(value, datetime.timedelta):
+        raise pa.ArrowInvalid(
+            f"JSON has no durations; found {str(value)!r}: make an integer of them before, or "
+            "write another format"
         )
     return str(value)
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 import pyarrow.parquet as pq
@@ -231,11 +232,14 @@ class RecordFile:
             )
 
         def typed(data: bytes, schema: pa.Schema | None) -> pa.Table:
-            """The table; a day is a text in JSON, or a number."""
-            if schema is not None and any(map(pa.types.is_date, schema.types)):
-                with contextlib.suppress(pa.ArrowException):
-                    return table(data, _with_text(schema))
-            return table(data, schema)
+            """The table; a day, or a time of day, is a text in JSON, or a number."""
+            if schema is None or (in_text := _with_text(schema)) == schema:
+                return table(data, schema)
+            try:
+                found = table(data, in_text)
+            except pa.ArrowException:
+                return table(data, schema)
+            return _with_times(found, schema)
 
         with self._bytes() as text:
             first = text.peek()
@@ -465,16 +469,35 @@ class _TextBlocks:
 
 
 def _with_text(schema: pa.Schema) -> pa.Schema:
-    """A schema with texts for days, which Arrow's parser of JSON makes of numbers alone.
+    """A schema with texts for days and times, which Arrow's parser of JSON makes of numbers alone.
 
     >>> _with_text(pa.schema([("day", pa.date32()), ("n", pa.int64())]))
     day: string
     n: int64
     """
     for place, field in enumerate(schema):
-        if pa.types.is_date(field.type):
+        if pa.types.is_date(field.type) or pa.types.is_time(field.type):
             schema = schema.set(place, field.with_type(pa.string()))
     return schema
+
+
+def _with_times(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the times of a schema in place of their texts, which Arrow does not cast.
+
+    >>> table = pa.table({"at": ["12:30:00.5", None]})
+    >>> _with_times(table, pa.schema([("at", pa.time32("ms"))])).column("at").to_pylist()
+    [datetime.time(12, 30, 0, 500000), None]
+    """
+    for place, field in enumerate(schema):
+        if pa.types.is_time(field.type):
+            join: Any = pc.binary_join_element_wise
+            times: Any = (
+                join("1970-01-01 ", table.column(place), "")
+                .cast(pa.timestamp("ns"))
+                .cast(field.type)
+            )
+            table = table.set_column(place, field, times)
+    return table
 
 
 def format_of(path: str, given: str | None = None) -> str:

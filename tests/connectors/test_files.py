@@ -412,10 +412,37 @@ def test_days_are_read_from_json_as_they_are_written(tmp_path: Path) -> None:
         records_of(tmp_path / "c.jsonl", schema=schema)
 
 
+def test_times_of_day_in_json_are_text_or_numbers(tmp_path: Path) -> None:
+    units = [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")]
+    columns = [pa.array([3_723, None, 0], pa.int32() if k < 2 else pa.int64()) for k in range(4)]
+    batch = pa.RecordBatch.from_arrays(
+        [column.cast(unit) for column, unit in zip(columns, units, strict=True)], list("abcd")
+    )
+    sink = FileSink(tmp_path / "out", format="json")
+    writer = sink.open(ps.SinkContext())
+    writer.write(batch)
+    sink.commit([writer.prepare(0)])
+    (part,) = (tmp_path / "out").glob("part-*")
+    assert '"c": "00:00:00.003723", "d": "00:00:00.000003723"' in part.read_text()
+    (tmp_path / "n.jsonl").write_text(
+        '{"a": 3723, "b": 3723, "c": 3723, "d": 3723}\n{}\n{"a": 0}\n'
+    )
+    for place in (part, tmp_path / "n.jsonl"):
+        read = FileSource(place, schema=batch.schema).open(place.name, None)
+        table = pa.Table.from_batches([found for found, _ in read if len(found)])
+        assert table.schema == batch.schema
+        assert table.column("d").to_pylist()[:2] == batch.column("d").to_pylist()[:2]
+        assert table.column("a").cast(pa.int32()).to_pylist() == [3_723, None, 0]
+    (tmp_path / "c.jsonl").write_text('{"a": "25:00:00"}\n')
+    with pytest.raises(WorkerError, match=r"c\.jsonl, bytes 0 to 18: Failed to parse .*25:00:00"):
+        records_of(tmp_path / "c.jsonl", schema=pa.schema([("a", pa.time32("s"))]))
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [
         (pa.table({"n": [[b"x"]]}), "JSON has no bytes; found b'x'"),
+        (pa.table({"n": [datetime.timedelta(1)]}), "JSON has no durations; found '1 day, 0:00:00'"),
         (pa.table([[1], [2]], ["n", "n"]), r"one value by each name, and the columns are \['n', "),
     ],
 )
