@@ -273,7 +273,8 @@ def _iterated(
         result = of_schema(brought_into(made, inner), start.schema, name)
         changes = result.concat(entered.negate())
         connect(loop, changes, expect, consolidate, name, explained)
-        outside: Collection = result.leave()
+        # What comes out at round 0 is of one application.
+        outside: Collection = (entered if limit == 0 else result).leave()
         outside._explained = explained
         if explained is not None:
             beside_of(start.scope).loops.append(explained)

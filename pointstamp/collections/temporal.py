@@ -135,18 +135,20 @@ class Presence:
             changes.append(gone)
         came = self._coming.take(now)
         if came is not None:
-            changes.append(self._enter(came[came[:, 1] > now]))
+            changes.append(self._enter(came[came[:, 1] > now] if self._leaves else came))
         return changes
 
     def add(self, rows: Rows) -> Rows:
         """Take in updates; those of records that are there now."""
         starts, ends, are_there = self._interval(rows)
-        kept = starts < ends
-        if are_there is not None:
-            kept &= are_there
-        if self.now is not None:
-            kept &= ends > self.now
-        timed = np.column_stack([starts, ends, rows])[kept]
+        timed = np.column_stack([starts, ends, rows])
+        kept = np.full(len(rows), True) if are_there is None else are_there.copy()
+        if self._leaves:
+            # The clock may reach the greatest word, which stands for the end of those without.
+            kept &= starts < ends
+            if self.now is not None:
+                kept &= ends > self.now
+        timed = timed[kept]
         if self.now is None:
             self._coming.add(timed)
             return rows[:0]

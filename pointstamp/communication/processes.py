@@ -2,10 +2,11 @@
 
 Each is a fresh interpreter (a fork would copy locks that other threads hold) with
 this one's module search path, flags, environment and directory. The target
-travels by cloudpickle, so that functions of `__main__`, closures and lambdas need
-no guard and no module. Workers are connected to each other, and to this process
-(see `control`), by socket pairs made here and inherited, and share memory that has
-no name (see `segment`), where the system has such: nothing else can reach either.
+travels by cloudpickle, so that functions of `__main__` (in a process that multiprocessing
+started, of `__mp_main__`), closures and lambdas need no guard and no module. Workers are
+connected to each other, and to this process (see `control`), by socket pairs made here
+and inherited, and share memory that has no name (see `segment`), where the system has
+such: nothing else can reach either.
 
 What holds when something goes wrong:
 
@@ -25,6 +26,7 @@ import queue
 import resource
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -167,6 +169,11 @@ def _control_server(
 
 
 def _pickled(target: Target[Result]) -> bytes:
+    # What multiprocessing calls the program's main module in processes that it starts: as of
+    # `__main__`, what is defined there travels by value, for nothing can import it elsewhere.
+    main = sys.modules.get("__mp_main__")
+    if main is not None:
+        cloudpickle.register_pickle_by_value(main)
     try:
         pickled: bytes = cloudpickle.dumps(target)
     except Exception as error:

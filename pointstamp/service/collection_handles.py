@@ -407,7 +407,9 @@ class CollectionOutput:
     def fetch(self) -> None:
         """Read what the workers have, so that it can be read when they have ended."""
         service = self._service
-        request = protocol.ReadEpochs(self.name, None, None, TIMEOUT_S, "all")
+        # One worker says which is the last: the others may not know yet that all is complete.
+        upto = service.last_complete(self.name)
+        request = protocol.ReadEpochs(self.name, None, upto, TIMEOUT_S, "all")
         pairs = service.read_all(request)
         self._fetched = FetchedOutput(self.name, pairs, service.discarded_of(self.name))
 

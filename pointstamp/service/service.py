@@ -14,13 +14,11 @@ Rules
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import logging
 import threading
 import time
 import uuid
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +45,7 @@ from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Ve
 from pointstamp.service.service_metrics import ServiceMetrics
 from pointstamp.service.spec import RESULT, ServiceSpec, known
 from pointstamp.service.staging_room import StagingRoom
-from pointstamp.service.supervisor import END_S, Restarting, Supervisor
+from pointstamp.service.supervisor import END_S, Restarting, Supervisor, abandoned
 from pointstamp.service.upsert_feed import UpsertFeed
 
 Answer = TypeVar("Answer")
@@ -115,7 +113,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         }
         self._is_over = False
         self._stopping = threading.Lock()
-        weakref.finalize(self, _abandoned, supervisor, page, self._metrics).atexit = False
+        weakref.finalize(self, abandoned, supervisor, page, self._metrics).atexit = False
         self._feeds.ticker.start()
 
     @property
@@ -226,6 +224,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         """
         with self._stopping:  # a second caller waits until it is stopped
             if not self._is_over:
+                self._supervisor.check_process()
                 self._stop(self._supervisor)
 
     def _stop(self, supervisor: Supervisor) -> None:
@@ -264,8 +263,11 @@ class Service(contextlib.AbstractContextManager["Service"]):
             raise refused[0]
 
     def abort(self) -> None:
-        """End the workers at once; incomplete epochs are lost. Can be repeated."""
-        if not self._is_over:
+        """End the workers at once; incomplete epochs are lost. Can be repeated.
+
+        In a process that was forked off that of the service it does nothing.
+        """
+        if not self._is_over and self._supervisor.is_here:
             self._is_over = True
             self._close_page()
             LOGGER.info("service %r is aborted: what is not complete is lost", self.name)
@@ -371,20 +373,6 @@ class Service(contextlib.AbstractContextManager["Service"]):
                 return False
             if left_s <= 0:
                 return False
-
-
-def _abandoned(supervisor: Supervisor, page: Any, metrics: ServiceMetrics) -> None:
-    """Nothing holds the service any more: without this its workers would stay to the end."""
-    if page is not None and not page.is_closed:
-        _thread.start_new_thread(page.close, ())
-    metrics.abandon()
-    if not supervisor.termination.has_ended:
-        text = "a service that was never stopped is aborted: leave its block, or call stop()"
-        supervisor.end()
-        supervisor.termination.end(StoppedError(text))
-        # Collection may come anywhere, where locks are held too: so no `threading`, which has some.
-        _thread.start_new_thread(supervisor.abort, ())
-        warnings.warn(text, ResourceWarning, stacklevel=2)
 
 
 class ServiceInput:

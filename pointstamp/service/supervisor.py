@@ -7,13 +7,16 @@ has. Requests wait meanwhile, until what was true of the service (`Reached`) is 
 
 from __future__ import annotations
 
+import _thread
 import logging
+import os
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.errors import (
     CheckpointStructureError,
@@ -26,6 +29,9 @@ from pointstamp.service import protocol
 from pointstamp.service.protocol import TICK_S, Status, WorkerHandle
 from pointstamp.service.restart_policy import RestartPolicy
 from pointstamp.service.worker_pools import ABORTED, LOOK_S, Termination, WorkerPool
+
+if TYPE_CHECKING:
+    from pointstamp.service.service_metrics import ServiceMetrics
 
 Answer = TypeVar("Answer")
 
@@ -108,6 +114,8 @@ class Supervisor:
         """Called when the service has ended."""
         self.n_restarts = 0
         """How often the workers were started again, or that was tried."""
+        self._process = os.getpid()
+        """The only one that has its threads; one that is forked off shares its connections."""
         self._make_pool = make_pool
         self._policy = policy
         self._release = release
@@ -144,12 +152,29 @@ class Supervisor:
         """Whether there is a policy by which workers are started again."""
         return self._policy is not None
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it is of this process, and not of one that this was forked off."""
+        return os.getpid() == self._process
+
+    def check_process(self) -> None:
+        """Raise `UsageError` in a process that was forked off its own.
+
+        Both would read each other's answers, and wait for ever.
+        """
+        if not self.is_here:
+            raise UsageError(
+                f"a service of process {self._process} is used in process {os.getpid()}, which was "
+                "forked off: only the process that started it can; have that send and read"
+            )
+
     def pool(self, until: float | None = None) -> WorkerPool:
         """The workers that are there; waits while they are started again.
 
         Raises what the service ended of, or `Restarting` if they are not there at `until`, by
-        the monotonic clock.
+        the monotonic clock, or as `check_process` does.
         """
+        self.check_process()
         with self._changed:
             while True:
                 self.termination.check()
@@ -286,3 +311,19 @@ class Supervisor:
 def _end(pool: WorkerPool) -> None:
     pool.abort()
     pool.join(END_S)
+
+
+def abandoned(supervisor: Supervisor, page: Any, metrics: ServiceMetrics) -> None:
+    """Nothing holds the service any more: without this its workers would stay to the end."""
+    if not supervisor.is_here:
+        return
+    if page is not None and not page.is_closed:
+        _thread.start_new_thread(page.close, ())
+    metrics.abandon()
+    if not supervisor.termination.has_ended:
+        text = "a service that was never stopped is aborted: leave its block, or call stop()"
+        supervisor.end()
+        supervisor.termination.end(StoppedError(text))
+        # Collection may come anywhere, where locks are held too: so no `threading`, which has some.
+        _thread.start_new_thread(supervisor.abort, ())
+        warnings.warn(text, ResourceWarning, stacklevel=2)

@@ -52,6 +52,30 @@ def test_records_enter_at_rounds_of_their_own() -> None:
     assert sorted(rounds) == [(-3, 0), (0, 0), (2, 4)]
 
 
+@pytest.mark.parametrize("limit", [0, 1, 2, 5])
+def test_a_body_is_applied_as_often_as_the_limit_says(limit: int) -> None:
+    def build(scope: Any, a: Any, b: Any) -> Any:
+        within = a.iterate(lambda x: x.select(n=col("n") * 3), limit=1)
+        return {
+            "columns": a.iterate(lambda x: x.select(n=col("n") + 1), limit=limit),
+            "records": b.iterate(lambda x: x.map(lambda n: n + 1), limit=limit),
+            "loop in a loop": within.iterate(
+                lambda x: x.iterate(lambda y: y.select(n=col("n") + 1), limit=limit), limit=2
+            ),
+        }
+
+    with ps.View(build, a="n long", b=None) as view:
+        view.insert("a", [(1,), (7,)])
+        view.insert("b", [1, 7])
+        view.advance()
+        view.delete("a", [(7,)])
+        view.delete("b", [7])
+        view.advance()
+        assert view.snapshot("columns")[:] == [(1 + limit,)]
+        assert view.snapshot("records")[:] == [1 + limit]
+        assert view.snapshot("loop in a loop")[:] == [(3 + 2 * limit,)]
+
+
 def test_a_round_that_is_no_integer_is_refused() -> None:
     def build(scope: ps.Scope, t: ps.Collection) -> ps.Collection:
         with scope.iterative() as inner, pytest.raises(SchemaError, match="should be an integer"):

@@ -62,6 +62,20 @@ def test_what_is_there_for_ever_is_not_kept() -> None:
     assert len(presence) == 0
 
 
+def test_what_has_no_end_is_there_at_the_greatest_clock() -> None:
+    def build(scope: Any, stays: Any, now: Any) -> Any:
+        return stays.temporal_filter("a", None, clock=now)
+
+    last = (1 << 63) - 1
+    with ps.View(build, stays="k long, a long", now=ps.ClockInput("long")) as view:
+        view.insert("stays", [(1, 5), (2, last)])
+        assert list(view.advance(now=last - 1)) == [((1, 5), 1)]
+        assert list(view.advance(now=last)) == [((2, last), 1)]
+        view.insert("stays", [(3, 7)])
+        view.delete("stays", [(1, 5)])
+        assert list(view.advance()) == [((1, 5), -1), ((3, 7), 1)]
+
+
 def test_a_deletion_cancels_what_waits() -> None:
     presence = Presence(_interval, leaves=True)
     presence.move(0)

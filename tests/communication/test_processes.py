@@ -372,6 +372,42 @@ def test_a_script_needs_no_main_guard(tmp_path):
     assert found.stderr == ""
 
 
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_a_process_of_multiprocessing_starts_workers_with_functions_of_its_script(tmp_path, method):
+    path = script(
+        """
+        import sys
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        from pointstamp.communication.processes import run_processes
+
+        FACTOR = 10
+
+        class Record:
+            def __init__(self, value):
+                self.value = value
+
+        def target(communicator):
+            return Record(communicator.index * FACTOR)
+
+        if __name__ == "__main__":
+            with ProcessPoolExecutor(1, get_context(sys.argv[1])) as pool:
+                found = pool.submit(run_processes, target, 2).result()
+                print([record.value for record in found if type(record) is Record])
+        """,
+        tmp_path,
+    )
+    found = subprocess.run(
+        [sys.executable, str(path), method],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    assert found.stdout == "[0, 10]\n", found.stderr
+
+
 @pytest.mark.parametrize("how", ["parked", "busy"])
 def test_workers_end_when_their_parent_is_killed(tmp_path, how):
     with started(script(WAITING, tmp_path), how) as process:

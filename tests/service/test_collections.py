@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from pointstamp.errors import (
     UsageError,
 )
 from pointstamp.service.protocol import AdvanceInput, CommitEpoch, ReadEpochs
+from pointstamp.service.service_worker import ServiceWorker
 from tests.collections.loops import loop_programs
 from tests.collections.programs import SCHEMA, Program, programs
 from tests.conftest import examples
@@ -160,6 +162,33 @@ def test_a_commit_that_is_repeated_is_the_epoch_that_it_was() -> None:
         leader = workers_of(service)[0].worker
         found = [leader.ask(CommitEpoch(name)) for name in ("a", "b", "a", "c", "b")]
         assert found == [0, 1, 0, 2, 1]
+
+
+def test_what_is_fetched_at_the_end_has_the_last_epoch_of_each_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish, read = ServiceWorker._publish, ServiceWorker.read
+    is_read = threading.Event()
+
+    def publish_late(worker: ServiceWorker) -> None:
+        if worker.index == 1 and all(probe.done for probe in worker._probes.values()):
+            assert is_read.wait(60)  # until then it knows of no complete epoch
+        publish(worker)
+
+    def note_read(worker: ServiceWorker, request: ReadEpochs) -> Any:
+        if worker.index == 1:
+            is_read.set()
+        return read(worker, request)
+
+    monkeypatch.setattr(ServiceWorker, "_publish", publish_late)
+    monkeypatch.setattr(ServiceWorker, "read", note_read)
+
+    def totals(scope: Any, sales: Any) -> Any:
+        return sales.group_by("shop").agg(cents=ps.sum("cents"))
+
+    with ps.serve(totals, 2, collections={"sales": SALES}, threads=True) as service:
+        service.input("sales").insert([(shop, "tea", 1) for shop in range(20)])
+    assert len(service.output("result").snapshot(0)) == 20
 
 
 def test_what_comes_while_a_service_stops_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import threading
 import time
 from collections import Counter
@@ -24,6 +25,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from pointstamp.service.supervisor import abandoned
 from tests.conftest import examples
 from tests.service.direct import workers_of
 from tests.slowness import slowdown
@@ -426,6 +428,35 @@ def test_any_number_of_threads_may_stop_a_service_and_read_it_meanwhile():
         for thread in threads:
             thread.join()
         assert found == [[(0, "a", 1)]] * 4
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("threads", [True, False])
+def test_a_service_is_of_the_process_that_started_it(threads):
+    inputs, outputs = {"words": WORD}, {"counts": COUNT}
+    with ps.serve(totals, 2, threads=threads, inputs=inputs, outputs=outputs) as service:
+        service.input("words").send([{"word": "a"}])
+        service.input("words").advance_to(1)
+        assert service.output("counts").collect(upto=0).num_rows == 1
+        reads, writes = os.pipe()
+        child = os.fork()
+        if not child:
+            for use in (service.status, service.stop, service.abort):
+                try:
+                    use()
+                except UsageError as error:
+                    os.write(writes, f"{use.__name__}: {error}\n".encode())
+            abandoned(service._supervisor, None, None)
+            os._exit(0)
+        os.close(writes)
+        with os.fdopen(reads) as pipe:
+            said = pipe.read().splitlines()
+        assert os.waitpid(child, 0)[1] == 0
+        assert [line.partition(": ")[0] for line in said] == ["status", "stop"]
+        assert all(f"process {os.getpid()} is used in process {child}" in line for line in said)
+        service.input("words").send([{"word": "b"}])
+        service.input("words").advance_to(2)
+        assert service.output("counts").collect(upto=1).num_rows == 2
 
 
 def test_a_service_that_nobody_has_any_more_is_aborted():
