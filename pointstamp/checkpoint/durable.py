@@ -55,7 +55,8 @@ class Durable:
             return False
         tables = self.manifest.structure.get(operator, {})
         if table in tables:
-            if tables[table] != kind:
+            # Of what follows a colon, snapshots of earlier versions say nothing.
+            if tables[table] not in (kind, kind.partition(":")[0]):
                 raise CheckpointStructureError(
                     f"table {table!r} of operator {operator!r} has {kind}; the snapshot at "
                     f"{self.epoch} has {tables[table]} there: name the table or the operator "

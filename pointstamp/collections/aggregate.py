@@ -364,7 +364,13 @@ def aggregate(
         is_exact = not state.is_approximate
         texts_given = (*key_texts, *_value_texts(n_key, aggregates))
         stored = as_stored(texts_given) if is_exact else None
-        restored, log = restored_rows(info, n_key, lambda: state.contents(key_texts), stored)
+        restored, log = restored_rows(
+            info,
+            n_key,
+            lambda: state.contents(key_texts),
+            stored,
+            what=_in_words(aggregates, key_columns),
+        )
         again = restored.pop(AGAIN, None)
         if restored:
             state.restore(restored)
@@ -539,6 +545,16 @@ def _in_loops(
     key_texts = tuple(place for place in texts if place < n_key)
     given_texts = (*key_texts, *_value_texts(n_key, aggregates))
     return reduce_groups(stream, n_words, n_key, how, (given_texts, texts), name, always)
+
+
+def _in_words(aggregates: Sequence[BoundAggregate], key_columns: Sequence[Column]) -> str:
+    """What is kept of which groups: a snapshot of other sums has the same words, or too few."""
+    each = ", ".join(column.name for column in key_columns)
+    found = []
+    for aggregate in aggregates:
+        function = aggregate.what.partition("(")[0]
+        found.append(f"{function} of {aggregate.column_of}" if aggregate.column_of else function)
+    return f"{', '.join(found) or 'records'} for {'each ' + each if each else 'all records'}"
 
 
 def _value_texts(n_key: int, aggregates: Sequence[BoundAggregate]) -> list[int]:

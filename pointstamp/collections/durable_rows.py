@@ -98,6 +98,7 @@ def restored_rows(
     kept: Callable[[], Iterable[StoredPart]],
     stored: AsStored | None,
     n_kept: Callable[[], int] | None = None,
+    what: str = "",
 ) -> tuple[dict[Any, Rows], KeyedUpdates | None]:
     """Have rows in snapshots; those of the snapshot that is begun with, consolidated, by name.
 
@@ -111,6 +112,8 @@ def restored_rows(
         Gives what is kept now, for a snapshot of everything.
     stored, n_kept : callable
         See `KeyedUpdates`.
+    what : str
+        What the rows are of, where a snapshot with others is to be refused.
 
     Returns
     -------
@@ -137,7 +140,7 @@ def restored_rows(
 
     changed = None if stored is None else (lambda name, rows: _updates(stored(name, rows)))
     table = KeyedUpdates(everything, take_in, by_key(FirstWords(n_key)), changed, n_kept)
-    table.kind = f"rows by {n_key} words"
+    table.kind = f"rows by {n_key} words{': ' * bool(what)}{what}"
     info.states.keep("rows", table)
     if stored is not None:
         as_kept = stored

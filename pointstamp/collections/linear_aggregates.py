@@ -73,7 +73,9 @@ class LinearAggregate(Aggregate):
         def make(n_key: int, number: Any) -> LinearSum:
             return LinearSum(action, [value, *others], self._column)
 
-        return BoundAggregate(value, column, make, beside=others[0] if others else None)
+        return BoundAggregate(
+            value, column, make, beside=others[0] if others else None, what=str(self)
+        )
 
     def __repr__(self) -> str:
         of = ", ".join(map(str, (self._of, *self._others)))

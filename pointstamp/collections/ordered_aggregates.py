@@ -44,7 +44,11 @@ class ValueBy(Aggregate):
         column = Column(name, chosen.type, chosen.nullable or by.nullable)
         order = [(Column("by", by.type), self._greatest), (chosen.column("value"), False)]
         return BoundAggregate(
-            by, column, lambda n_key, number: FirstValue(n_key, number, order), beside=chosen
+            by,
+            column,
+            lambda n_key, number: FirstValue(n_key, number, order),
+            beside=chosen,
+            what=str(self),
         )
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import reprlib
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import FrameType, TracebackType
@@ -34,7 +35,7 @@ def operator_error(error: Exception, operator: str, time: Any) -> OperatorError:
 
 def _called(frames: TracebackType | None) -> str:
     """The function that was called of code that is not the package's, its line and arguments."""
-    while frames is not None and is_own(frames.tb_frame.f_code.co_filename):
+    while frames is not None and _is_between(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
     if frames is None:
         return ""
@@ -44,6 +45,11 @@ def _called(frames: TracebackType | None) -> str:
         f", in {frame.f_code.co_name} at {frame.f_code.co_filename}:{frames.tb_lineno}"
         f"{', called with ' * bool(given)}{given}"
     )
+
+
+def _is_between(file: str) -> bool:
+    """Whether a file is of the package, or of what it passes errors of its blocks through."""
+    return is_own(file) or file == contextlib.__file__
 
 
 def _arguments(frame: FrameType) -> list[str]:

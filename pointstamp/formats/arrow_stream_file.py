@@ -159,14 +159,14 @@ class StreamFile:
         if self._sink.closed:
             return
         try:
-            self._writer.close()
+            try:
+                self._writer.close()
+            finally:
+                self._sink.close()  # which writes what is left in its buffer
         except OSError as error:
             raise self._unwritten(error) from error
         finally:
-            try:
-                self._sink.close()
-            finally:
-                os.close(self._lock)
+            os.close(self._lock)
 
     def _unwritten(self, error: OSError) -> FileFormatError:
         return FileFormatError(f"{self._path}: cannot be written: {error.strerror or error}")

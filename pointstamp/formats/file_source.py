@@ -140,11 +140,15 @@ class FileSource:
         root = len(info.path.rstrip("/")) + 1
         try:
             found = self._filesystem.get_file_info(selector)
+            files = {
+                each.path[root:]: each.size or 0 for each in found if each.type == fs.FileType.File
+            }
         except OSError as error:
             raise SourceError(f"{self._place}: cannot be listed: {error}") from error
-        files = {
-            each.path[root:]: each.size or 0 for each in found if each.type == fs.FileType.File
-        }
+        except UnicodeDecodeError as error:
+            raise SourceError(
+                f"{self._place}: has a file whose name is not UTF-8, {error.object!r}: rename it"
+            ) from error
         return {path: n_bytes for path, n_bytes in files.items() if not _is_hidden(path)}
 
     def n_before(self, partition: str, position: int) -> int:

@@ -15,6 +15,7 @@ worker wake and park again, and those of two workers would keep each other busy 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -319,8 +320,9 @@ class WorkerLog(StepObserver):
                 sources.clear()
             for buffer in self._buffers.values():
                 buffer.end()
-            for file in self._files.values():
-                file.close()
+            with ExitStack() as files:  # all of them, also where one cannot be written
+                for file in self._files.values():
+                    files.callback(file.close)
 
     # Out of the buffers.
 

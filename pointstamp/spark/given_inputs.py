@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.errors import ColumnError, SparkSetupError, UsageError
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ def inputs_by_name(build: Callable[..., Any], inputs: Any) -> dict[str, DataFram
     ------
     UsageError
         For what is no DataFrame, with its name and type, and for a stream.
+    ColumnError
+        For a DataFrame without columns, or with two of one name.
     """
     try:
         from pyspark.sql import DataFrame
@@ -54,7 +57,24 @@ def inputs_by_name(build: Callable[..., Any], inputs: Any) -> dict[str, DataFram
                 f"input {name!r} is a stream, which has no end, and a job takes whole DataFrames: "
                 "foreachBatch gives one for each batch; maintain_stream and serve take in streams"
             )
+        _check_columns(name, frame.schema.names)
     return named
+
+
+def _check_columns(name: str, columns: Sequence[str]) -> None:
+    """Refuse an input whose records would be lost, or with two columns of one name."""
+    if not columns:
+        # Spark's Arrow batches of no columns have no rows, however many records there are.
+        raise ColumnError(
+            f"input {name!r} has no columns, and Spark passes no records without columns to "
+            "Python: select one"
+        )
+    repeated = [column for column, n in Counter(columns).items() if n > 1]
+    if repeated:
+        raise ColumnError(
+            f"input {name!r} has several columns with the name {repeated[0]!r}, of "
+            f"{list(columns)}: rename them before, as by toDF"
+        )
 
 
 def is_known_stream(frame: DataFrame) -> bool:

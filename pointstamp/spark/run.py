@@ -163,7 +163,8 @@ def run(
         When `build` cannot be called with these inputs, returns no stream, or the schema has to
         be given.
     ColumnError
-        When an operator on an input reads a column that it has not.
+        When an operator on an input reads a column that it has not; for an input without columns,
+        or with two of one name.
     SchemaError
         When the results are those of an input, and have other columns than `schema`.
     UsageError
@@ -338,8 +339,10 @@ def arriving(frames: Mapping[int, DataFrame], workers: int) -> DataFrame:
 def _mappable(frame: DataFrame) -> DataFrame:
     """`frame`, with other names where `mapInArrow` does not find columns by theirs."""
     names = frame.schema.names
-    if any(set(".`").intersection(name) for name in names):
-        # To `mapInArrow` a dot leads to a field: it finds no such column.
+    folded = {name.casefold() for name in names}
+    if len(folded) < len(names) or any(set(".`*").intersection(name) for name in names):
+        # To `mapInArrow` a dot leads to a field and a star is all columns, and it finds a column
+        # by a name in other letters' case: it finds no such column, or two.
         return frame.toDF(*(f"c{i}" for i in range(len(names))))
     return frame
 
@@ -417,6 +420,11 @@ def _partitions(inputs: Mapping[str, DataFrame], workers: int | None) -> int:
             "not say; leave out fused=True"
         )
     found: int = frame.rdd.getNumPartitions()
+    if not found:
+        raise UsageError(
+            f"input {name!r} has no partitions, as it is empty, and a fused run makes a worker of "
+            "each; leave out fused=True"
+        )
     if workers is None or workers == found:
         return found
     raise UsageError(

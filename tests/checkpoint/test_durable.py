@@ -400,6 +400,14 @@ def test_an_operator_that_is_missing_is_said_and_refused_unless_allowed(tmp_path
     assert found == [("A", 2)]
 
 
+def test_a_kind_of_which_an_earlier_version_said_less_is_the_same(tmp_path: Path) -> None:
+    snapshot_of(["A"], tmp_path)
+    durable = Durable(Checkpoint(tmp_path), Checkpoint(tmp_path).latest())
+    assert durable.stored("program/A", "counts", "keys and values: sums")
+    with pytest.raises(CheckpointStructureError, match="has keys; the snapshot at 0 has keys and"):
+        durable.stored("program/A", "counts", "keys")
+
+
 def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
     snapshot_of(["Join"], tmp_path)
 

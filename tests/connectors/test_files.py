@@ -6,6 +6,7 @@ import datetime
 import gzip
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -277,6 +278,15 @@ def test_what_is_no_source_of_files_is_said(tmp_path: Path) -> None:
         read(FileSource(tmp_path, block_bytes=8), "b.csv")
     with pytest.raises(ColumnError, match=r"has no columns \['m'\]; it has \['n'\]"):
         read(FileSource(tmp_path, schema=pa.schema([("m", pa.int64())])), "b.csv")
+
+
+def test_a_file_whose_name_is_no_text_is_named(tmp_path: Path) -> None:
+    try:
+        Path(os.fsdecode(bytes(tmp_path) + b"/\xff.csv")).write_text("n\n1\n")
+    except OSError:
+        pytest.skip("this file system has only names in UTF-8")
+    with pytest.raises(SourceError, match=r"has a file whose name is not UTF-8, b'.*\\xff.csv'"):
+        FileSource(tmp_path).partitions()
 
 
 def test_a_source_of_an_object_store(tmp_path: Path) -> None:
@@ -583,6 +593,8 @@ def test_a_sink_refuses_what_does_not_fit(tmp_path: Path) -> None:
         written([(1,)], schema=TABLE.schema)
     with pytest.raises(WorkerError, match=r"FileSink\(.*have columns m, and the schema of"):
         written(pa.RecordBatch.from_pydict({"m": [1]}), schema=TABLE.schema)
+    with pytest.raises(WorkerError, match=r"write: JSON has no bytes; found b'1': make [^:]*$"):
+        written(pa.RecordBatch.from_pydict({"n": [b"1"]}), format="json")
     with pytest.raises(FileFormatError, match="format='xml' is none of parquet"):
         FileSink(tmp_path, format="xml")
     assert list((tmp_path / "out").glob("part-*")) == []

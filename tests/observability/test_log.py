@@ -19,6 +19,7 @@ from pointstamp.dataflow.capability import CapabilityCounts
 from pointstamp.dataflow.channels import Queue
 from pointstamp.dataflow.operator import Operator
 from pointstamp.errors import BuildError, FileFormatError, StalledError, UsageError, WorkerError
+from pointstamp.formats.arrow_stream_file import StreamFile, schema_of
 from pointstamp.observability import EVENTS, Log, LoggedRun, read
 from pointstamp.observability.logged import LoggedOperator
 
@@ -460,6 +461,14 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_worker_begins(
         ps.execute(rounds, log=Log(tmp_path / "file" / "log"))
     with pytest.raises(UsageError, match="a log is written to a folder, a path or a text, not 5"):
         ps.execute(rounds, log=Log(5))  # type: ignore[arg-type]  # as is to be seen
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_disk_that_is_full_at_the_end_is_an_error_that_names_the_file() -> None:
+    file = StreamFile(Path("/dev/full"), schema_of({"n": "int64"}), {})
+    with pytest.raises(FileFormatError, match=r"^/dev/full: cannot be written: .*No space left"):
+        file.close()
+    file.close()
 
 
 # Live.

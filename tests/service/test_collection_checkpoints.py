@@ -228,6 +228,42 @@ def test_what_does_not_fit_the_checkpoint_is_refused(tmp_path: Path) -> None:
     again(one, "a long, b string")
 
 
+@pytest.mark.parametrize(
+    ("columns", "aggregates", "kept"),
+    [
+        ("a", {"n": ps.min("b")}, "min of b for each a"),
+        ("a", {"n": ps.max("c")}, "max of c for each a"),
+        ("a", {"n": ps.max("b"), "m": ps.count()}, "max of b, count for each a"),
+        ("c", {"n": ps.max("b")}, "max of b for each c"),
+        ("a", {"n": ps.max_by("b", "c")}, "max_by for each a"),
+        ("", {"n": ps.count()}, "count for all records"),
+    ],
+)
+def test_other_aggregates_than_those_of_the_checkpoint_are_refused(
+    tmp_path: Path, columns: str, aggregates: dict[str, Any], kept: str
+) -> None:
+    """Of which state has as many words, or others: it would be taken for what it is not."""
+
+    def most(scope: Any, t: Any) -> Any:
+        return t.group_by("a").agg(n=ps.max("b"))
+
+    def other(scope: Any, t: Any) -> Any:
+        return t.group_by(columns).agg(**aggregates) if columns else t.agg(**aggregates)
+
+    schemas = {"t": "a long, b long, c long"}
+    with serve(tmp_path, 1, 2, build=most, collections=schemas) as service:
+        for epoch in range(5):
+            service.input("t").insert([(1, epoch, -epoch)])
+            service.advance()
+        assert service.await_snapshot(1)
+    with pytest.raises(
+        PointstampError, match=rf"has rows by \d words: {kept}; .*max of b for each"
+    ):
+        serve(tmp_path, 1, build=other, collections=schemas).abort()
+    with serve(tmp_path, 1, build=most, collections=schemas) as service:
+        assert service.output().snapshot(service.advance()) == [(1, 4)]
+
+
 def test_a_stream_that_becomes_a_collection_is_refused_and_the_reverse(tmp_path: Path) -> None:
     columns = {"a": pa.int64(), "diff": pa.int64()}
 

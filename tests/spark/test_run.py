@@ -411,6 +411,26 @@ def test_an_input_that_is_no_dataframe_is_named(spark, inputs, said):
         run(same, inputs, "id long")
 
 
+@pytest.mark.parametrize("names", [("a", "A"), ("*", "b"), ("a.*", "a"), ("x.y", "X.Y")])
+def test_names_that_spark_cannot_look_up_are_those_of_the_columns(spark, names):
+    first, second = names
+    records = spark.range(0, 5, 1, 3).selectExpr("id", "id + 10").toDF(first, second)
+    result = run(
+        lambda scope, records: records.exchange(second), {"records": records}, records.schema
+    )
+    assert result.schema.names == [first, second]
+    assert sorted(result.collect()) == [(id, id + 10) for id in range(5)]
+
+
+def test_an_input_without_columns_or_with_two_of_one_name_is_refused(spark):
+    records = spark.range(3)
+    with pytest.raises(ColumnError, match="input 'records' has no columns"):
+        run(same, {"records": records.select()}, "id long")
+    twice = records.select("id", "id")
+    with pytest.raises(ColumnError, match=r"'records' has several columns with the name 'id'"):
+        run(same, {"records": twice}, "id long")
+
+
 def test_many_rows_arrive_in_large_batches(spark):
     def sizes(scope, records):
         return records.map_batches(

@@ -43,6 +43,8 @@ def test_what_cannot_be_fused_is_said_before_anything_starts(spark):
     records = spark.range(0, 100, 1, 2)
     with pytest.raises(UsageError, match=r"a fused run reads one DataFrame, .* and not 2"):
         pointstamp.spark.run(same, {"a": records, "b": records}, "id long", fused=True)
+    with pytest.raises(UsageError, match=r"'records' has no partitions, as it is empty"):
+        pointstamp.spark.run(same, {"records": spark.range(0)}, "id long", fused=True)
     with pytest.raises(UsageError, match=r"'records' has 2 partitions, .* 3 were asked for"):
         pointstamp.spark.run(same, {"records": records}, "id long", 3, fused=True)
     with pytest.raises(SparkSetupError, match="5 workers need 5 slots"):
