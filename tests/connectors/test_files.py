@@ -147,6 +147,23 @@ def test_a_file_that_ends_within_a_quoted_value_is_refused(tmp_path: Path) -> No
             records_of(tmp_path, block_bytes=block_bytes)
 
 
+@pytest.mark.parametrize("blank", ["", "\n", "\n" * 60])
+def test_a_first_record_longer_than_a_block_has_the_types(tmp_path: Path, blank: str) -> None:
+    """Else each block would have types of its own."""
+    path = tmp_path / "a.csv"
+    long = "x" * 100
+    path.write_text(f'n,text\n{blank}1,"{long}"\n2,\n3,5\n4,007\n')
+    expected = [(1, long), (2, None), (3, "5"), (4, "007")]
+    for block_bytes in (8, 20, 64, 1 << 20):
+        assert records_of(path, block_bytes=block_bytes) == expected
+    check_source(FileSource(path, block_bytes=8))
+    path.write_text(f'n,text\n{blank}1,"{long}"\n' + "2,y\n" * 100 + "2.5,y\n")
+    with pytest.raises(WorkerError, match="CSV conversion error to int64: invalid value '2"):
+        records_of(path, block_bytes=8)
+    path.write_text(f"n,text\n{blank}")
+    assert records_of(path, block_bytes=8) == []
+
+
 def test_a_file_of_empty_lines_has_no_records(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\n\n")
     (tmp_path / "b.csv").write_text("\ufeff", encoding="utf-8")
