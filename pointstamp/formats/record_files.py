@@ -73,6 +73,8 @@ class RecordFile:
         How many bytes of text are read at a time, at most; a longer line is read as a whole.
     encoding : str
         Of text: one that has the characters of ASCII as their bytes.
+    separator : str, optional
+        Of the values of a line of CSV or TSV; without it that of the format.
     """
 
     filesystem: fs.FileSystem
@@ -82,6 +84,7 @@ class RecordFile:
     batch_rows: int = 65_536
     block_bytes: int = 1 << 20
     encoding: str = UTF8
+    separator: str | None = None
 
     def read(self, position: int | None) -> Positioned:
         """What comes after `position`; None is the beginning.
@@ -224,7 +227,7 @@ class RecordFile:
     @property
     def delimiter(self) -> str:
         """Of the values of a line of CSV."""
-        return "\t" if self.format == "tsv" else ","
+        return self.separator or ("\t" if self.format == "tsv" else ",")
 
     def _json(self, position: int) -> Positioned:
         def table(data: bytes, schema: pa.Schema | None) -> pa.Table:
