@@ -321,7 +321,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
     @of_other_words("collections", {"key": "on=", "other_key": "left_on= and right_on="})
     def join(
         self,
-        other: Collection,
+        other: Collection | ArrangedCollection,
         on: str | Sequence[str] | None = None,
         *,
         left_on: str | Sequence[str] | None = None,
@@ -334,6 +334,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
         Parameters
         ----------
+        other : Collection or ArrangedCollection
         on, left_on, right_on : str or sequence of str
             The columns of the key: of both, or of each. None for how="cross".
         how : {"inner", "left", "right", "full", "semi", "anti", "cross"}
@@ -360,6 +361,8 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         """
         from pointstamp.collections.join_forms import joined
 
+        if isinstance(other, ArrangedCollection):
+            other = other.collection
         _check_collection(other, name)
         if how not in _HOWS:
             raise BuildError(f"operator {name!r} is given how={how!r}; there are {_HOWS}")
@@ -636,7 +639,8 @@ def _keyed(flags: list[int], choose: Change | None) -> Change | None:
 
 def _check_collection(other: Any, name: str) -> None:
     if not isinstance(other, Collection):
-        raise BuildError(f"operator {name!r} is given {other!r}, which is no collection")
+        hint = "; its .collection is one" if isinstance(other, ArrangedCollection) else ""
+        raise BuildError(f"operator {name!r} is given {other!r}, which is no collection{hint}")
 
 
 def _join_keys(
