@@ -26,6 +26,7 @@ from pointstamp.errors import (
     SchemaError,
     UsageError,
 )
+from pointstamp.operators import names_elsewhere
 from tests.dataflow.carried import arrays, cause_of, columns, rows
 
 RECORDS = [(1, 2), (3, 4)]
@@ -651,6 +652,9 @@ def test_what_another_library_calls_an_operator_is_said_to_be_called_otherwise_h
             ("flatMap", "no attribute 'flatMap'; it is called 'flat_map' here"),
             ("key_by", "no attribute 'key_by'; here: .* takes it as key="),
             ("unionAll", "no attribute 'unionAll'; here: concat"),
+            ("count_final", r"'count_final'; here: aggregate\(fold, key=, default=0\)"),
+            ("collect_window", "'collect_window'; here: window, whose results have the records"),
+            ("enter_at", r"'enter_at'; here: enter\(scope\), then delay"),
             ("nothing", "no attribute 'nothing'$"),
         ):
             with pytest.raises(AttributeError, match=words):
@@ -658,3 +662,27 @@ def test_what_another_library_calls_an_operator_is_said_to_be_called_otherwise_h
         return stream
 
     assert ps.testing.collect(build) == [(0, 1)]
+
+
+def test_what_another_library_calls_an_operator_of_tables_is_said_to_be_otherwise_here() -> None:
+    def build(scope: Any, t: Any) -> Any:
+        for name, words in (
+            ("join_map", r"'join_map'; here: join\(other, on=, how=\), then select or map"),
+            ("reduce_abelian", r"'reduce_abelian'; here: group_by\(...\).reduce"),
+            ("arrange_by_key", r"'arrange_by_key'; here: arrange\(\*key\)"),
+            ("asof_join", "'asof_join'; here: .* ps.max_by"),
+        ):
+            with pytest.raises(AttributeError, match=words):
+                getattr(t, name)
+        return t
+
+    ps.View(build, t="a long")
+    ps.View(build, t=None)
+
+
+def test_no_advice_is_of_a_name_that_there_is() -> None:
+    for owner, elsewhere in (
+        (ps.Stream, names_elsewhere.OF_STREAMS),
+        (ps.Collection, names_elsewhere.OF_COLLECTIONS),
+    ):
+        assert [name for name in elsewhere if hasattr(owner, name)] == []
