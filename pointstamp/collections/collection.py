@@ -89,7 +89,11 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
         def __getattr__(self, name: str) -> Any:
             """Say of names that other libraries have for an operator what it is called here."""
-            raise no_attribute(self, name, OF_COLLECTIONS)
+            schema = self.__dict__.get("schema")  # which may not be there yet
+            raise no_attribute(self, name, OF_COLLECTIONS, schema.names if schema else ())
+
+        def __getitem__(self, key: Any) -> Any:
+            raise TypeError(f"a collection has no items: a column is written ps.col({key!r})")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.schema})"

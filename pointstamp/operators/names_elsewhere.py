@@ -8,7 +8,7 @@ its spelling (`flatMap`) is not listed: it is found by its snake case.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -199,6 +199,34 @@ OF_GROUPS = dict.fromkeys(
     "agg(total=ps.sum(column)), with an aggregate for each column of the result",
 )
 
+_AGGREGATE = "agg(x=ps.sum(column)) and the like: an aggregate is no method of a column"
+_TEXTS = "methods of the column itself, such as col('name').lower() and col('at').year()"
+
+OF_EXPRESSIONS = {
+    **dict.fromkeys(
+        ("sum", "mean", "avg", "min", "max", "count", "median", "std", "var", "mode", "n_unique"),
+        _AGGREGATE,
+    ),
+    "isnull": "is_null",
+    "isna": "is_null",
+    "notnull": "is_not_null",
+    "notna": "is_not_null",
+    "isin": "is_in",
+    "str": _TEXTS,
+    "dt": _TEXTS,
+    "over": "ps.rank().over(keys, order_by=), also of row_number, lag, lead and rolling",
+    "shift": "ps.lag or ps.lead, with over(keys, order_by=)",
+    "rank": "ps.rank().over(keys, order_by=)",
+    "desc": "descending= of what orders",
+    "asc": "descending= of what orders",
+    "otherwise": "ps.when(condition).then(value).otherwise(value)",
+    "apply": "map(function, schema) of the collection",
+    "map": "map(function, schema) of the collection",
+    "map_elements": "map(function, schema) of the collection",
+    "astype": "cast",
+    "rlike": "like, or flat_map with a function",
+}
+
 
 def advice(name: str, owner: type, elsewhere: Mapping[str, str] = OF_STREAMS) -> str:
     """What is in the place of a method `name` that the class `owner` does not have.
@@ -213,12 +241,17 @@ def advice(name: str, owner: type, elsewhere: Mapping[str, str] = OF_STREAMS) ->
 
 
 def no_attribute(
-    owner: object, name: str, elsewhere: Mapping[str, str] = OF_STREAMS
+    owner: object,
+    name: str,
+    elsewhere: Mapping[str, str] = OF_STREAMS,
+    columns: Collection[str] = (),
 ) -> AttributeError:
-    """The error of an object that has no attribute `name`, with the advice."""
+    """The error of an object that has no attribute `name`, which may be a column, with advice."""
     found = f"{type(owner).__name__!r} object has no attribute {name!r}"
     if name.startswith("_"):
         return AttributeError(found, name=name, obj=owner)
+    if name in columns:
+        return AttributeError(f"{found}; the column is written ps.col({name!r})")
     more = advice(name, type(owner), elsewhere) or closest(name, type(owner))
     # With the name Python would guess once more, where it prints the error.
     return AttributeError(found + more) if more else AttributeError(found, name=name, obj=owner)

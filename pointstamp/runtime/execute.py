@@ -200,7 +200,7 @@ def execute(
 
 def _check_arguments(args: tuple[Any, ...], name: str) -> None:
     """Raise `SerializationError` if an argument of a program cannot be pickled."""
-    import cloudpickle  # type: ignore[import-untyped]
+    import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
     for place, arg in enumerate(args):
         try:

@@ -26,7 +26,6 @@ from pointstamp.errors import (
     SchemaError,
     UsageError,
 )
-from pointstamp.operators import names_elsewhere
 from tests.dataflow.carried import arrays, cause_of, columns, rows
 
 RECORDS = [(1, 2), (3, 4)]
@@ -662,27 +661,3 @@ def test_what_another_library_calls_an_operator_is_said_to_be_called_otherwise_h
         return stream
 
     assert ps.testing.collect(build) == [(0, 1)]
-
-
-def test_what_another_library_calls_an_operator_of_tables_is_said_to_be_otherwise_here() -> None:
-    def build(scope: Any, t: Any) -> Any:
-        for name, words in (
-            ("join_map", r"'join_map'; here: join\(other, on=, how=\), then select or map"),
-            ("reduce_abelian", r"'reduce_abelian'; here: group_by\(...\).reduce"),
-            ("arrange_by_key", r"'arrange_by_key'; here: arrange\(\*key\)"),
-            ("asof_join", "'asof_join'; here: .* ps.max_by"),
-        ):
-            with pytest.raises(AttributeError, match=words):
-                getattr(t, name)
-        return t
-
-    ps.View(build, t="a long")
-    ps.View(build, t=None)
-
-
-def test_no_advice_is_of_a_name_that_there_is() -> None:
-    for owner, elsewhere in (
-        (ps.Stream, names_elsewhere.OF_STREAMS),
-        (ps.Collection, names_elsewhere.OF_COLLECTIONS),
-    ):
-        assert [name for name in elsewhere if hasattr(owner, name)] == []
