@@ -80,6 +80,10 @@ class FileSource:
     Polars, and `""` is the empty text; in others also `""`, `NA` and `NULL`. Empty lines are
     skipped.
 
+    A time with an offset, such as `2026-01-01T00:00:00+02:00`, is the same moment in UTC: of CSV
+    with that zone. Of JSON, Arrow finds times without a zone; `schema=` can have
+    `pa.timestamp("us", "UTC")` for them.
+
     Examples
     --------
     >>> import pathlib, tempfile
