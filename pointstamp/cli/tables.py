@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from pointstamp.cli.streams import answering
+from pointstamp.cli.streams import answering, check_open
 from pointstamp.errors import UsageError
 
 _Edges = Annotated[
@@ -267,6 +267,7 @@ def _arguments(method: str, said: dict[str, Any], asked: Any) -> dict[str, Any]:
 def _graph(
     edges: Path, vertices: Path | None, ends: dict[str, str], ids: dict[str, str], workers: int
 ) -> Any:
+    check_open()
     # Arrow and the algorithms are imported when a command runs, not when it is listed.
     from pointstamp.formats.table_files import read_table
     from pointstamp.graph import Graph
