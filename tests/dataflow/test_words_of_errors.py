@@ -372,6 +372,18 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
             lambda s: s.unary_notify(ps.Pipeline(), "U", lambda c, i: no_generator),
             "'U' cannot wait for <function no_generator",
         ),
+        (
+            lambda s: s.unary(ps.Pipeline(), "U", lambda capability: None),
+            "'U' calls its function with (capability, info), and <function",
+        ),
+        (
+            lambda s: s.unary_notify(ps.Pipeline(), "U", lambda c, i: lambda i, o: None),
+            "'U' calls its function with (input, output, notificator), and <function",
+        ),
+        (
+            lambda s: s.binary(s, ps.Pipeline(), ps.Pipeline(), "U", lambda c, i: lambda i: None),
+            "'U' calls its function with (input1, input2, output), and <function",
+        ),
         (lambda s: s.delay(lambda r: 3), "'Delay' calls its function with (record, time), and <"),
         (lambda s: s.delay_batch(lambda r, t: 3), "calls its function with (time), and <function"),
         (lambda s: s.aggregate(lambda a, b: a, key=str), "(key, record, aggregate), and <functio"),
