@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option
 
 from pointstamp.cli.request import Json, LogTo
-from pointstamp.cli.streams import answering, say
+from pointstamp.cli.streams import answering, check_open, say
 from pointstamp.errors import CommunicationError, UsageError
 
 PLAIN_WIDTH = 200
@@ -303,6 +303,8 @@ def log(
     from pointstamp.observability.summary import summarize
     from pointstamp.observability.timeline import timeline
 
+    if trace is None and flame is None:
+        check_open(", or write a picture (--trace FILE, --flame FILE)")
     if follow:
         from pointstamp.cli.following import at_its_end
 
@@ -365,6 +367,7 @@ def explain(
     from pointstamp.runtime.introspection import ask, find_below, find_program
     from pointstamp.runtime.signal_handler import in_words
 
+    check_open()
     become_user_of(pid)
     program = find_program(pid)
     found = None if program is None else ask(program, timeout)

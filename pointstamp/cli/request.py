@@ -4,13 +4,13 @@ The fields of `Request` that are annotated for Typer are the arguments and optio
 commands. This is read for `--help` as well, so it imports next to nothing.
 """
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
+from pointstamp.cli.streams import check_open
 from pointstamp.communication.spin import n_processors
 from pointstamp.errors import FileFormatError, PatternError, UsageError
 
@@ -94,11 +94,8 @@ class Request:
                 f"the pattern names no vertex, so there is nothing to show of a match: "
                 f"{search.title}; name one, as in '(a)', or --count"
             )
-        if sys.stdout is None and (self.json or self.wanted != "file"):
-            raise UsageError(
-                "standard output is closed, and the answer would go there; open it (> FILE), or "
-                "ask for all matches in a file (--out FILE)"
-            )
+        if self.json or self.wanted != "file":
+            check_open(", or ask for all matches in a file (--out FILE)")
         if self.out is None:
             return
         if self.count:

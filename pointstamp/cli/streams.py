@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 
 from pointstamp import __version__
 from pointstamp.compiled import build_info
+from pointstamp.errors import UsageError
 
 DONE, FAILED, MISUSED = 0, 1, 2
 HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
@@ -73,6 +74,17 @@ def is_unread() -> bool:
     poll = select.poll()
     poll.register(1, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def check_open(instead: str = "") -> None:
+    """Raise if standard output is closed, before an answer is looked for that goes there.
+
+    instead : what else there is to do
+    """
+    if sys.stdout is None:
+        raise UsageError(
+            "standard output is closed, and the answer would go there; open it (> FILE)" + instead
+        )
 
 
 @contextmanager

@@ -10,14 +10,25 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from pointstamp.cli.streams import answering
+from pointstamp.cli.streams import answering, check_open
 from pointstamp.errors import UsageError
 
 _Edges = Annotated[
-    Path, Argument(metavar="EDGES", help="A table with columns src and dst: .parquet, .csv, .tsv.")
+    Path,
+    Argument(
+        metavar="EDGES",
+        help="A table with columns src and dst (or --src, --dst): .parquet, .csv, .tsv.",
+    ),
 ]
 _Vertices = Annotated[
-    Path | None, Option(metavar="FILE", help="A table of the vertices, with a column id.")
+    Path | None, Option(metavar="FILE", help="A table of the vertices, with a column id (or --id).")
+]
+_Src = Annotated[
+    str, Option(metavar="COLUMN", help="The edges' column of sources; it is called src then.")
+]
+_Dst = Annotated[str, Option(metavar="COLUMN", help="Of targets; it is called dst then.")]
+_Id = Annotated[
+    str, Option(metavar="COLUMN", help="The vertices' column of ids; it is called id then.")
 ]
 _Workers = Annotated[int, Option(metavar="N", min=1, help="Number of workers.")]
 _Tuned = Annotated[float | None, Option(metavar="X", help="Of svd_plus_plus.")]
@@ -92,6 +103,9 @@ def find(
     pattern: Annotated[str, Argument(metavar="PATTERN", help="As '(a)-[e]->(b); (b)-[]->(a)'.")],
     edges: _Edges,
     vertices: _Vertices = None,
+    src: _Src = "src",
+    dst: _Dst = "dst",
+    id: _Id = "id",
     where: Annotated[
         str | None, Option(metavar="CONDITION", help="As \"e.amount > 5 and a.kind = 'bank'\".")
     ] = None,
@@ -103,7 +117,7 @@ def find(
     workers: _Workers = 1,
 ) -> None:
     """Find a pattern in a graph of tables, with attributes."""
-    graph = _graph(edges, vertices, workers)
+    graph = _graph(edges, vertices, {"src": src, "dst": dst}, {"id": id}, workers)
     if count:
         n = graph.count(pattern, where, distinct=distinct)
         with answering():
@@ -116,6 +130,9 @@ def graph(
     method: Annotated[Method, Argument(help="The method to call.")],
     edges: _Edges,
     vertices: _Vertices = None,
+    src: _Src = "src",
+    dst: _Dst = "dst",
+    id: _Id = "id",
     where: Annotated[
         str | None, Option(metavar="CONDITION", help="Only these edges: \"kind = 'friend'\".")
     ] = None,
@@ -203,7 +220,7 @@ def graph(
     }
     said = {option: value for option, value in given.items() if value is not None}
     _check(method, said)
-    asked = _graph(edges, vertices, workers)
+    asked = _graph(edges, vertices, {"src": src, "dst": dst}, {"id": id}, workers)
     if where is not None:
         asked = asked.filter_edges(where)
     answer = getattr(asked, method)
@@ -247,14 +264,44 @@ def _arguments(method: str, said: dict[str, Any], asked: Any) -> dict[str, Any]:
     return otherwise | found
 
 
-def _graph(edges: Path, vertices: Path | None, workers: int) -> Any:
+def _graph(
+    edges: Path, vertices: Path | None, ends: dict[str, str], ids: dict[str, str], workers: int
+) -> Any:
+    check_open()
     # Arrow and the algorithms are imported when a command runs, not when it is listed.
     from pointstamp.formats.table_files import read_table
     from pointstamp.graph import Graph
 
+    links = _renamed(read_table(edges), "edges", ends)
     if vertices is None:
-        return Graph(read_table(edges), workers=workers)
-    return Graph(read_table(vertices), read_table(edges), workers=workers)
+        if ids != {"id": "id"}:
+            raise UsageError("--id is the column of --vertices, and none are given")
+        return Graph(links, workers=workers)
+    return Graph(_renamed(read_table(vertices), "vertices", ids), links, workers=workers)
+
+
+def _renamed(table: Any, what: str, chosen: dict[str, str]) -> Any:
+    """The table with chosen columns by the names that a graph has for them.
+
+    chosen : the column by the name that it gets
+    """
+    new = {column: name for name, column in chosen.items()}
+    for name, column in chosen.items():
+        if column not in table.column_names:
+            listed = ", ".join(map(repr, table.column_names))
+            raise UsageError(
+                f"{what} have no column {column!r}, only {listed}; --{name} says which it is"
+            )
+        if new[column] != name:
+            raise UsageError(f"--{name} and --{new[column]} are both the column {column!r}")
+    names = [new.get(column, column) for column in table.column_names]
+    for name, column in chosen.items():
+        if column != name and names.count(name) > 1:
+            raise UsageError(
+                f"{what} have a column {name!r} beside {column!r} (--{name}): rename it, or leave "
+                f"out --{name}"
+            )
+    return table.rename_columns(names)
 
 
 def _print_rows(table: Any) -> None:

@@ -89,7 +89,11 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
         def __getattr__(self, name: str) -> Any:
             """Say of names that other libraries have for an operator what it is called here."""
-            raise no_attribute(self, name, OF_COLLECTIONS)
+            schema = self.__dict__.get("schema")  # which may not be there yet
+            raise no_attribute(self, name, OF_COLLECTIONS, schema.names if schema else ())
+
+        def __getitem__(self, key: Any) -> Any:
+            raise TypeError(f"a collection has no items: a column is written ps.col({key!r})")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.schema})"
@@ -321,7 +325,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
     @of_other_words("collections", {"key": "on=", "other_key": "left_on= and right_on="})
     def join(
         self,
-        other: Collection,
+        other: Collection | ArrangedCollection,
         on: str | Sequence[str] | None = None,
         *,
         left_on: str | Sequence[str] | None = None,
@@ -334,6 +338,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
         Parameters
         ----------
+        other : Collection or ArrangedCollection
         on, left_on, right_on : str or sequence of str
             The columns of the key: of both, or of each. None for how="cross".
         how : {"inner", "left", "right", "full", "semi", "anti", "cross"}
@@ -360,6 +365,8 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         """
         from pointstamp.collections.join_forms import joined
 
+        if isinstance(other, ArrangedCollection):
+            other = other.collection
         _check_collection(other, name)
         if how not in _HOWS:
             raise BuildError(f"operator {name!r} is given how={how!r}; there are {_HOWS}")
@@ -636,7 +643,8 @@ def _keyed(flags: list[int], choose: Change | None) -> Change | None:
 
 def _check_collection(other: Any, name: str) -> None:
     if not isinstance(other, Collection):
-        raise BuildError(f"operator {name!r} is given {other!r}, which is no collection")
+        hint = "; its .collection is one" if isinstance(other, ArrangedCollection) else ""
+        raise BuildError(f"operator {name!r} is given {other!r}, which is no collection{hint}")
 
 
 def _join_keys(

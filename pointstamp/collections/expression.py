@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from pointstamp.containers.words import (
     words_float,
 )
 from pointstamp.errors import BuildError, DataError, SchemaError
+from pointstamp.operators.names_elsewhere import OF_EXPRESSIONS, no_attribute
 
 Found = TypeVar("Found")
 Bind = Callable[[Schema, "list[Bound]", "Expression"], Bound]
@@ -82,6 +83,12 @@ class Expression:
         """The column that it is, if it is one as it is."""
         self.cases: list[tuple[Expression, Expression]] = []
         """Conditions and values, if it is a choice; the last operand is for all others."""
+
+    if not TYPE_CHECKING:  # or every name would be an attribute to a type checker
+
+        def __getattr__(self, name: str) -> Any:
+            """Say of names that other libraries have for a method what there is here."""
+            raise no_attribute(self, name, OF_EXPRESSIONS)
 
     def bind(self, schema: Schema) -> Bound:
         """Its type, and how to compute it, where records have `schema`.

@@ -317,7 +317,7 @@ def checked_values(values: Any, n_records: int, function: Any) -> Any:
     Raises
     ------
     KeyHashError
-        If it gave more or fewer, or a masked array, whose mask would be lost.
+        If it gave more or fewer, one alone, or a masked array, whose mask would be lost.
     """
     is_other = isinstance(values, np.ndarray) and type(values) is not np.ndarray
     # The module of those is imported when it is used, hence the first question.
@@ -327,9 +327,11 @@ def checked_values(values: Any, n_records: int, function: Any) -> Any:
             "record: give what stands for those that are masked, as keys.filled(value), or an "
             "Arrow array, which has nulls"
         )
-    if len(values) != n_records:
+    is_one = not hasattr(values, "__len__")
+    if is_one or len(values) != n_records:
+        found = reprlib.repr(values) if is_one else f"{len(values)} keys"
         raise KeyHashError(
-            f"the function {function!r} gave {len(values)} keys ({type(values).__name__}) for a "
+            f"the function {function!r} gave {found} ({type(values).__name__}) for a "
             f"batch of {n_records} records; it is called with the whole batch, and must return "
             "an array with a value for each record"
         )

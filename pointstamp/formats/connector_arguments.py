@@ -77,6 +77,24 @@ which characters of ASCII are their bytes; found 'utf-16'
     )
 
 
+def check_delimiter(found: Any) -> None:
+    """Raise unless an argument is a character that can stand between two values of CSV, or None.
+
+    >>> check_delimiter(";")
+    >>> check_delimiter(", ")
+    Traceback (most recent call last):
+    ...
+    pointstamp.errors.UsageError: delimiter is a character of ASCII, such as ';' or '|', no \
+quotation mark and no end of a line; found ', '
+    """
+    is_text = found is None or isinstance(found, str)
+    if not is_text or found not in (None, *_ASCII) or found in ('"', "\n", "\r", "\0"):
+        raise UsageError(
+            "delimiter is a character of ASCII, such as ';' or '|', no quotation mark and no end "
+            f"of a line; found {found!r}"
+        )
+
+
 def check_schema(found: Any) -> None:
     """Raise unless an argument is a schema, or None.
 

@@ -171,7 +171,9 @@ def read_edges(
         or a directory of such files.
     columns
         How the two columns of the batches are called; and which columns are read, where the
-        file names columns and has both. Otherwise the first two are; others are ignored.
+        file names columns and has both. Otherwise those are that it calls by one pair of usual
+        names (source and target, from and to, u and v, and the like, in any case), or the first
+        two; others are ignored.
     batch_rows
         The most edges in a batch.
 
@@ -398,6 +400,7 @@ def _notes_of(form: Form, where: str) -> Iterator[str]:
         yield (
             f"{where}: line {form.n_skipped}, {form.odd_header!r}, was taken for a header and not "
             "for an edge, since integers follow"
+            + ("; the first two columns were read" if form.n_fields > 2 else "")
         )
 
 
@@ -444,8 +447,8 @@ def _without_lines(piece: bytes, n_lines: int) -> bytes:
 
 
 def _chosen_columns(schema: pa.Schema, columns: tuple[str, str], where: str) -> list[str]:
-    named = all(name in schema.names for name in columns)
-    chosen = list(columns) if named else schema.names[:2]
+    places = edge_text.named_ends(schema.names, columns)
+    chosen = schema.names[:2] if places is None else [schema.names[at] for at in places]
     if len(chosen) < 2:
         raise FileFormatError(
             f"{where}: an edge needs two columns, but this Parquet file has {schema.names}"

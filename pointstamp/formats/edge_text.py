@@ -11,7 +11,8 @@ with a field that is no vertex, or with another number of fields than the lines 
 nothing. Vertices are integers from 0 to 2**63 - 1, or else names, for the whole
 file. Where a Matrix Market file says that its matrix is symmetric (skew-symmetric,
 Hermitian), it lists each entry off the diagonal once for two: both are edges. Its line of
-sizes has to agree with what follows. A first line of two names before lines of integers is
+sizes has to agree with what follows. A header may say where the vertices are ("id,source,target");
+else they are the first two fields. A first line of two names before lines of integers is
 a header, whatever the names; where they are none that headers have, the form says so, so
 that no edge is lost unawares. Knows nothing of files: pieces of bytes in, arrays out.
 """
@@ -45,13 +46,18 @@ _COMMENTS = re.compile(rb"^[ \t]*[#%].*\n?", re.MULTILINE)
 _BLANKS = re.compile(rb"  +")
 _EDGE_BLANKS = re.compile(rb"^ | $", re.MULTILINE)
 
-# What the header of a file of names may call its ends.
-_HEADER_WORDS = frozenset(
-    """
-    src dst source target from to id1 id2 node1 node2 node_1 node_2 source_id target_id
-    fromnodeid tonodeid from_node to_node u v head tail start end
+# What headers call the two ends of an edge, where the words say which one is the source.
+_HEADER_PAIRS = tuple(
+    tuple(pair.split("/"))
+    for pair in """
+    src/dst source/target source/destination source/dest origin/destination from/to start/end
+    source_id/target_id fromnodeid/tonodeid from_node/to_node from_id/to_id id1/id2
+    node1/node2 node_1/node_2 u/v
     """.split()  # noqa: SIM905 - a list of words is read more easily without quotes
 )
+
+# What the header of a file of names may call its ends.
+_HEADER_WORDS = frozenset(["head", "tail", *(word for pair in _HEADER_PAIRS for word in pair)])
 
 
 _BANNER = b"%%matrixmarket"
@@ -104,7 +110,8 @@ def detect(piece: bytes, columns: tuple[str, str], where: str, first_line: int) 
     Parameters
     ----------
     piece : whole lines
-    columns : the two columns to read where a header has both; else the first two
+    columns : the two columns to read where a header has both; else those that it calls by names
+        such as "source" and "target", or the first two
     where, first_line : name of the text and number of its line at the start, for errors
 
     Raises
@@ -292,8 +299,8 @@ def _header_of(
 ) -> tuple[tuple[int, int], list[str] | None]:
     """The positions of the two ends; the fields of the first row, if it is a header."""
     first = [field.decode(errors="replace") for field in rows[0].fields]
-    if all(name in first for name in columns):
-        return (first.index(columns[0]), first.index(columns[1])), first
+    if (named := named_ends(first, columns)) is not None:
+        return named, first
     positions = (0, 1)
     if _are_integers(rows[0].fields, positions):
         return positions, None
@@ -303,9 +310,23 @@ def _header_of(
     return positions, first if _is_usual(first, columns) or before_integers else None
 
 
+def named_ends(header: Sequence[str], columns: tuple[str, str]) -> tuple[int, int] | None:
+    """The places of the two ends by their names; None where these do not say which they are.
+
+    header : the names of all columns
+    columns : two names that come first, before what people call the ends of edges
+    """
+    if all(name in header for name in columns):
+        return header.index(columns[0]), header.index(columns[1])
+    words = [name.lower() for name in header]
+    found = [(a, b) for a, b in _HEADER_PAIRS if words.count(a) == words.count(b) == 1]
+    # Of several pairs each could be the one that is meant.
+    return (words.index(found[0][0]), words.index(found[0][1])) if len(found) == 1 else None
+
+
 def _is_usual(header: Sequence[str], columns: tuple[str, str]) -> bool:
     """Whether a line calls two columns what people call the ends of edges."""
-    if all(name in header for name in columns):
+    if named_ends(header, columns) is not None:
         return True
     return len(header) > 1 and all(word.lower() in _HEADER_WORDS for word in header[:2])
 

@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from pointstamp.errors import FileFormatError, PositionError, SourceError
+from pointstamp.errors import FileFormatError, PositionError, SourceError, UsageError
 from pointstamp.formats.connector_arguments import (
     check_count,
+    check_delimiter,
     check_encoding,
     check_schema,
     check_seconds,
@@ -56,6 +57,8 @@ class FileSource:
         How many rows of Parquet, or bytes of text, make a batch at most.
     encoding : str
         Of text, in Python's words: such as "latin-1" or "cp1252", in which ASCII is as it is.
+    delimiter : str, optional
+        Between the values of a line of CSV, such as ";"; the default is a comma, of TSV a tab.
 
     Raises
     ------
@@ -76,6 +79,10 @@ class FileSource:
     In columns of text of CSV, null is an empty field without quotes, as in Spark, DuckDB and
     Polars, and `""` is the empty text; in others also `""`, `NA` and `NULL`. Empty lines are
     skipped.
+
+    A time with an offset, such as `2026-01-01T00:00:00+02:00`, is the same moment in UTC: of CSV
+    with that zone. Of JSON, Arrow finds times without a zone; `schema=` can have
+    `pa.timestamp("us", "UTC")` for them.
 
     Examples
     --------
@@ -100,18 +107,22 @@ class FileSource:
         batch_rows: int = 65_536,
         block_bytes: int = 1 << 20,
         encoding: str = UTF8,
+        delimiter: str | None = None,
     ) -> None:
         check_count("batch_rows", batch_rows)
         check_count("block_bytes", block_bytes)
         check_seconds("watch_s", watch_s)
         check_schema(schema)
         check_encoding(encoding)
+        check_delimiter(delimiter)
         if format is not None:
             format_of("", format)
+            if delimiter is not None and format not in ("csv", "tsv"):
+                raise UsageError(f"delimiter= is of CSV and TSV, and the format is {format!r}")
         self._place = place_of("place", place)
         self._filesystem, self._path = filesystem_of(self._place, filesystem)
         self._format = format
-        self._schema, self._encoding = schema, encoding
+        self._schema, self._encoding, self._delimiter = schema, encoding, delimiter
         self._batch_rows, self._block_bytes = batch_rows, block_bytes
         if schema is None:
             self.schema_advice = (
@@ -195,6 +206,7 @@ class FileSource:
             self._batch_rows,
             self._block_bytes,
             self._encoding,
+            self._delimiter,
         )
 
     def _info(self) -> fs.FileInfo:

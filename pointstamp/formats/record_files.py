@@ -74,6 +74,8 @@ class RecordFile:
         How many bytes of text are read at a time, at most; a longer line is read as a whole.
     encoding : str
         Of text: one that has the characters of ASCII as their bytes.
+    separator : str, optional
+        Of the values of a line of CSV or TSV; without it that of the format.
     """
 
     filesystem: fs.FileSystem
@@ -83,6 +85,7 @@ class RecordFile:
     batch_rows: int = 65_536
     block_bytes: int = 1 << 20
     encoding: str = UTF8
+    separator: str | None = None
 
     def read(self, position: int | None) -> Positioned:
         """What comes after `position`; None is the beginning.
@@ -193,14 +196,21 @@ class RecordFile:
                 yield self._blank(text, position)
                 return
             header = csv_lines(first, delimiter).first_end()
+            # A first record that is longer than a block has the types, as any other would.
+            n_bytes = self.block_bytes
+            while not first[header:].strip(b"\r\n") and not text.is_all(first):
+                n_bytes *= 2
+                first = text.peek(n_bytes)
             top, rest = self._utf8(first[:header], 0), self._utf8(first[header:], header)
             line = top.removeprefix(BOM).strip(b"\r\n")
             try:  # a line without an end, of which a file may consist, would be empty to Arrow
                 names = table(line + b"\n", None, None).column_names
             except UnicodeDecodeError:
                 raise self._other_encoding("the line of names", top, 0) from None
-            found = table(rest, names, None).schema if rest else None
+            found = table(rest, names, None).schema if rest.strip(b"\r\n") else None
             schema = self._typed(names, found)
+            if found is not None and self.schema is None:
+                self._check_utf8(found, rest, header)
             text.skip(max(position, header))
             yield from self._blocks(text, lambda data: table(data, names, schema))
 
@@ -218,7 +228,7 @@ class RecordFile:
     @property
     def delimiter(self) -> str:
         """Of the values of a line of CSV."""
-        return "\t" if self.format == "tsv" else ","
+        return self.separator or ("\t" if self.format == "tsv" else ",")
 
     def _json(self, position: int) -> Positioned:
         def table(data: bytes, schema: pa.Schema | None) -> pa.Table:
@@ -279,9 +289,8 @@ class RecordFile:
                     f"{str(error).splitlines()[0]}"
                     + ("" if self.schema else "; if types differ within a file, give schema=")
                 ) from error
-            for field in found.schema if self.schema is None else ():
-                if pa.types.is_binary(field.type):  # as which Arrow reads what is no UTF-8
-                    raise self._other_encoding(f"column {field.name!r}", block, begin)
+            if self.schema is None:
+                self._check_utf8(found.schema, block, begin)
             for batch in found.combine_chunks().to_batches():
                 yield batch, text.position  # one chunk is one batch
 
@@ -330,6 +339,12 @@ class RecordFile:
                 f"{self.path}: byte {begin + error.start} is {text[error.start]:#04x}, which is "
                 f"not {self.encoding}; give the encoding="
             ) from error
+
+    def _check_utf8(self, found: pa.Schema, text: bytes, begin: int) -> None:
+        """Raise if a column is of bytes, as which Arrow reads what is no UTF-8."""
+        for field in found:
+            if pa.types.is_binary(field.type):
+                raise self._other_encoding(f"column {field.name!r}", text, begin)
 
     def _other_encoding(self, what: str, text: bytes, begin: int) -> FileFormatError:
         """The error of text that is not UTF-8."""
@@ -401,11 +416,15 @@ class _TextBlocks:
         self.position = 0
         """Of what comes next."""
 
-    def peek(self) -> bytes:
-        """The first block, which comes again."""
-        block = self._cut()
+    def peek(self, n_bytes: int = 0) -> bytes:
+        """The first block, which comes again; or the lines of its first `n_bytes`."""
+        block = self._cut(n_bytes)
         self._rest = block + self._rest
         return block
+
+    def is_all(self, block: bytes) -> bool:
+        """Whether nothing comes after a block that `peek` gave."""
+        return self._has_ended and len(block) == len(self._rest)
 
     def next(self) -> bytes:
         """The next block; empty at the end."""
@@ -431,9 +450,9 @@ class _TextBlocks:
                 n_here += len(found)
         self.position = position
 
-    def _cut(self) -> bytes:
+    def _cut(self, n_bytes: int = 0) -> bytes:
         """The whole lines of the next block, or a longer line; at the end, what is left."""
-        n_bytes, data = self._file.block_bytes, self._rest
+        n_bytes, data = n_bytes or self._file.block_bytes, self._rest
         while True:
             if len(data) < n_bytes and not self._has_ended:
                 more = self._stream.read(n_bytes - len(data))

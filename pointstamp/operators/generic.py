@@ -23,7 +23,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
-from pointstamp.operators.user_code import check_callable, refuse_deferred
+from pointstamp.operators.user_code import check_callable, check_takes, refuse_deferred
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -38,6 +38,11 @@ Binary = Callable[[Capability, OperatorInfo], Callable[[Input, Input, Output], o
 BinaryNotify = Callable[
     [Capability, OperatorInfo], Callable[[Input, Input, Output, Notificator], object]
 ]
+
+
+def _inputs(n_inputs: int) -> list[str]:
+    """What the inputs of a logic are called in errors."""
+    return ["input"] if n_inputs == 1 else [f"input{place}" for place in range(1, n_inputs + 1)]
 
 
 class _Logic(BuiltInLogic):
@@ -67,13 +72,15 @@ def operator(
 ) -> Stream[Any]:
     """An operator whose logic is called with its inputs and its one output."""
     check_callable(build, name)
+    check_takes(build, name, "capability", "info")
     builder = OperatorBuilder(streams[0].scope, name)
     for stream, pact in zip(streams, pacts, strict=True):
         builder.new_input(stream, pact, interest)
     result: Stream[Any] = builder.new_output()
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
-        logic = checked_logic(build(capabilities.pop(), info), build, name)
+        given = (*_inputs(len(streams)), "output")
+        logic = checked_logic(build(capabilities.pop(), info), build, name, *given)
         return logic if isinstance(logic, BuiltInLogic) else _Logic(logic, None)
 
     builder.build(make_logic, build)
@@ -94,6 +101,7 @@ def operator_notify(
     With `early` it gives times out as soon as all before them are complete.
     """
     check_callable(build, name)
+    check_takes(build, name, "capability", "info")
     builder = OperatorBuilder(streams[0].scope, name)
     for stream, pact in zip(streams, pacts, strict=True):
         builder.new_input(stream, pact, Interest.IF_CAPABILITY)
@@ -104,7 +112,8 @@ def operator_notify(
         capability = capabilities.pop()
         for time in initial:
             notificator.notify_at(capability.delayed(time))
-        logic = checked_logic(build(capability, info), build, name)
+        given = (*_inputs(len(streams)), "output", "notificator")
+        logic = checked_logic(build(capability, info), build, name, *given)
         del capability
 
         return _Logic(logic, notificator)
@@ -113,8 +122,8 @@ def operator_notify(
     return result
 
 
-def checked_logic(logic: Any, build: Build, name: str) -> Any:
-    """The logic that `build` gave, if it can be called."""
+def checked_logic(logic: Any, build: Build, name: str, *given: str) -> Any:
+    """The logic that `build` gave, if it can be called with what is given, if that is said."""
     if not callable(logic):
         raise BuildError(
             f"operator {name!r}: {getattr(build, '__qualname__', build)} gave {logic!r:.200}, and "
@@ -122,6 +131,8 @@ def checked_logic(logic: Any, build: Build, name: str) -> Any:
             "inputs and its output"
         )
     refuse_deferred(logic, name)
+    if given:
+        check_takes(logic, name, *given)
     return logic
 
 

@@ -1,13 +1,14 @@
 """What methods of streams and collections are called elsewhere, for the error of a wrong name.
 
-Flink, Spark, Kafka Streams, Bytewax, Beam and RxPY have most operators under other names. What
-differs only in its spelling (`flatMap`) is not listed: it is found by its snake case.
+Timely (Rust), Flink, Spark, Kafka Streams, Bytewax, Beam and RxPY have most operators under other
+names, and so have differential, Pathway, pandas and Polars those of tables. What differs only in
+its spelling (`flatMap`) is not listed: it is found by its snake case.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -15,6 +16,11 @@ _KEYS = "an operator that needs a key takes it as key=, and exchange(key) only b
 _EVENT_TIME = "windows take time=, lateness= and clock="
 _STATE = "state_machine folds by key; unary_frontier and unary_notify take code of your own"
 _COLUMNS = "map_batches takes a function of columns, and as_collection(schema) makes a Collection"
+
+_PAIRS = "the operator without _value, of a function of the pair (key, value)"
+_RESULTS = "ok_err, which splits Ok and Err, or on_error='route' of what fails"
+_KINDS = "nothing: batches are lists or of columns, as they come"
+_WORKERS = "nothing: ps.execute(main, workers=n) has n instances of every operator"
 
 OF_STREAMS = {
     "key_by": _KEYS,
@@ -69,6 +75,46 @@ OF_STREAMS = {
     "connect": "binary_frontier or binary_notify; a loop is connected by what feedback gave",
     "interval_join": "join_window, or join(other, key, retain=True) and a filter",
     "union_all": "concat",
+    "enter_at": "enter(scope), then delay, whose function gives the time with the round",
+    "map_in_place": "map",
+    "inspect_core": "inspect_frontier",
+    "capture_into": "capture",
+    "replay_into": "scope.replay, of what capture has written",
+    "container": _KINDS,
+    "ok": _RESULTS,
+    "err": _RESULTS,
+    "and_then": _RESULTS,
+    "map_ok": _RESULTS,
+    "map_err": _RESULTS,
+    "unwrap_or_else": _RESULTS,
+    "collect_window": "window, whose results have the records",
+    "max_window": "reduce_window(max, ...)",
+    "min_window": "reduce_window(min, ...)",
+    "windowby": "window",
+    "time_window": "window",
+    "count_final": "aggregate(fold, key=, default=0)",
+    "fold_final": "aggregate(fold, key=, default=)",
+    "reduce_final": "reduce(function, key=)",
+    "max_final": "reduce(max, key=)",
+    "min_final": "reduce(min, key=)",
+    "max_by": "top_k(1, by=, key=)",
+    "sum": "reduce, or aggregate([(column, 'sum')], key=) of columns",
+    "max": "reduce(max, key=)",
+    "min": "reduce(min, key=)",
+    "map_value": _PAIRS,
+    "filter_value": _PAIRS,
+    "filter_map_value": _PAIRS,
+    "flat_map_value": _PAIRS,
+    "flat_map_batch": "map_batches",
+    "key_rm": "map(lambda pair: pair[1])",
+    "inspect_debug": "inspect_time",
+    "redistribute": "exchange(to=) or distribute(route)",
+    "raises": "inspect, of a function that raises",
+    "enrich_cached": "map, whose function may keep a cache, or be an async def",
+    "set_parallelism": _WORKERS,
+    "uid": "name= of the operator",
+    "name": "name= of the operator",
+    "asof_join": "as_collection(schema), and a join and a filter there",
 }
 """By the snake case of the name: what is here in its place."""
 
@@ -76,6 +122,9 @@ OF_STREAMS = {
 _HOW = "join(other, on=, how=)"
 _ORDER = "group_by(...).top_k(k, by=); a collection has no order"
 _TABLE = "inspect(function), or a ps.View, which has snapshot()"
+
+_REDUCE = "group_by(...).reduce(function, schema), or agg"
+_NEAREST = f"{_HOW}, a filter, and group_by(...).agg with ps.max_by or ps.min_by"
 
 OF_COLLECTIONS = {
     "where": "filter",
@@ -104,12 +153,79 @@ OF_COLLECTIONS = {
     "collect": _TABLE,
     "show": _TABLE,
     "snapshot": _TABLE,
+    "join_map": f"{_HOW}, then select or map",
+    "join_core": f"{_HOW}, then select or map; an arrangement has join, too",
+    "join_function": f"{_HOW}, then select, map or flat_map",
+    "reduce_abelian": _REDUCE,
+    "reduce_core": _REDUCE,
+    "reduce_named": _REDUCE,
+    "arrange_by_key": "arrange(*key)",
+    "arrange_by_self": "arrange(*key), by all columns",
+    "count_total": "count, or group_by(...).count()",
+    "count_core": "count, or group_by(...).count()",
+    "distinct_total": "distinct",
+    "distinct_core": "distinct",
+    "threshold_total": "threshold",
+    "threshold_semigroup": "threshold",
+    "flat_map_ref": "flat_map",
+    "inspect_batch": "inspect, or updates().inspect_batch",
+    "inner": "updates(), the stream of its changes",
+    "join_left": _HOW,
+    "join_right": _HOW,
+    "join_outer": _HOW,
+    "concat_reindex": "concat",
+    "difference": "subtract",
+    "windowby": "window",
+    "asof_join": _NEAREST,
+    "join_asof": _NEAREST,
+    "merge_asof": _NEAREST,
+    "interval_join": f"{_HOW}, and a filter",
+    "groupby": "group_by",
+    "assign": "with_columns",
+    "sort_values": _ORDER,
+    "nlargest": _ORDER,
+    "unnest": "explode",
+    "sum": "agg(total=ps.sum(column))",
+    "mean": "agg(mean=ps.avg(column))",
+    "max": "agg(most=ps.max(column))",
+    "min": "agg(least=ps.min(column))",
+    "to_pandas": _TABLE,
+    "to_arrow": _TABLE,
+    "to_polars": _TABLE,
 }
 
 OF_GROUPS = dict.fromkeys(
     ("sum", "avg", "mean", "min", "max", "median", "first", "last", "aggregate", "std", "var"),
     "agg(total=ps.sum(column)), with an aggregate for each column of the result",
 )
+
+_AGGREGATE = "agg(x=ps.sum(column)) and the like: an aggregate is no method of a column"
+_TEXTS = "methods of the column itself, such as col('name').lower() and col('at').year()"
+
+OF_EXPRESSIONS = {
+    **dict.fromkeys(
+        ("sum", "mean", "avg", "min", "max", "count", "median", "std", "var", "mode", "n_unique"),
+        _AGGREGATE,
+    ),
+    "isnull": "is_null",
+    "isna": "is_null",
+    "notnull": "is_not_null",
+    "notna": "is_not_null",
+    "isin": "is_in",
+    "str": _TEXTS,
+    "dt": _TEXTS,
+    "over": "ps.rank().over(keys, order_by=), also of row_number, lag, lead and rolling",
+    "shift": "ps.lag or ps.lead, with over(keys, order_by=)",
+    "rank": "ps.rank().over(keys, order_by=)",
+    "desc": "descending= of what orders",
+    "asc": "descending= of what orders",
+    "otherwise": "ps.when(condition).then(value).otherwise(value)",
+    "apply": "map(function, schema) of the collection",
+    "map": "map(function, schema) of the collection",
+    "map_elements": "map(function, schema) of the collection",
+    "astype": "cast",
+    "rlike": "like, or flat_map with a function",
+}
 
 
 def advice(name: str, owner: type, elsewhere: Mapping[str, str] = OF_STREAMS) -> str:
@@ -125,12 +241,17 @@ def advice(name: str, owner: type, elsewhere: Mapping[str, str] = OF_STREAMS) ->
 
 
 def no_attribute(
-    owner: object, name: str, elsewhere: Mapping[str, str] = OF_STREAMS
+    owner: object,
+    name: str,
+    elsewhere: Mapping[str, str] = OF_STREAMS,
+    columns: Collection[str] = (),
 ) -> AttributeError:
-    """The error of an object that has no attribute `name`, with the advice."""
+    """The error of an object that has no attribute `name`, which may be a column, with advice."""
     found = f"{type(owner).__name__!r} object has no attribute {name!r}"
     if name.startswith("_"):
         return AttributeError(found, name=name, obj=owner)
+    if name in columns:
+        return AttributeError(f"{found}; the column is written ps.col({name!r})")
     more = advice(name, type(owner), elsewhere) or closest(name, type(owner))
     # With the name Python would guess once more, where it prints the error.
     return AttributeError(found + more) if more else AttributeError(found, name=name, obj=owner)

@@ -328,12 +328,13 @@ class JoinMethods(StreamCore[T]):
         """Join with `other` on equal keys: records of equal times, or, with `retain`, of all times.
 
         Both streams are exchanged by key, and must have the same kind of container. A null (in
-        columns) and a NaN match nothing.
+        columns) and a NaN match nothing; in rows a None matches a None.
 
         Parameters
         ----------
         key : callable, str, or sequence of str, optional
-            On rows a function of the record (the default: the record itself); on
+            On rows a function of the record (the default: the record itself, also of pairs
+            that `reduce` takes for a key and a value: give `lambda pair: pair[0]`); on
             columns a column's name, or several.
         other_key : optional
             The same for `other`; the default is `key`.

@@ -89,7 +89,8 @@ def is_stalled(worker: Worker) -> bool:
       make it let go, or
     - only this worker's inputs, or records that its operators leave where they are, hold back
       what the program waits for, or
-    - a peer has not built a dataflow.
+    - a peer has not built a dataflow, or
+    - all dataflows are complete or dropped, and the program waits for something else.
 
     A thread, a timer, or something begun outside may change that, so where there is one the
     answer is no. What a peer holds back is for the peer to report.
@@ -98,6 +99,8 @@ def is_stalled(worker: Worker) -> bool:
     is_excused = environment.n_outside or environment.is_called or worker.timers.waiting
     if is_excused or any(not each.closers.is_empty for each in list(worker._dataflows.values())):
         return False
+    if not worker._dataflows:
+        return worker.is_waiting
     if not worker.is_waiting and any(not handle.is_closed for handle in environment.inputs):
         return False
     found = _steady(lambda: all_causes(worker), lambda failed: [])
@@ -148,7 +151,7 @@ def _operators(worker: Worker) -> Iterator[Operator]:
 
 def _dataflow_lines(worker: Worker) -> Iterator[str]:
     if not worker._dataflows:
-        yield "  all dataflows that it has built are complete"
+        yield "  all dataflows that it has built are complete, or were dropped"
     for dataflow in list(worker._dataflows.values()):
         scopes = _layouts(dataflow)
         own = local_outstanding(scopes)

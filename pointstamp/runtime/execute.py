@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from os import PathLike
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from pointstamp.communication.target import check_main, check_workers
 from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.program_lines import noting_lines
+from pointstamp.errors import SerializationError
 from pointstamp.runtime.dashboards import Dashboard, dashboard_open, dashboard_options
 from pointstamp.runtime.introspection import listening
 from pointstamp.runtime.progress_bars import check_progress_bar, progress_shown
@@ -122,6 +123,8 @@ def execute(
     UsageError
         When an argument is invalid; when `main` is a coroutine function or a
         generator function, as calling it runs nothing.
+    SerializationError
+        If `main`, an argument or a return value cannot be pickled, with workers in processes.
     MissingExtraError
         If metrics need prometheus_client, telemetry the API of OpenTelemetry, or a progress bar
         Rich, and it is not installed.
@@ -188,4 +191,22 @@ def execute(
             return RunResults(run_threads(target, workers))
         from pointstamp.communication.processes import run_processes
 
-        return RunResults(run_processes(target, workers))
+        try:
+            return RunResults(run_processes(target, workers))
+        except SerializationError:
+            _check_arguments(args, name)  # the error names the program, with all it refers to
+            raise
+
+
+def _check_arguments(args: tuple[Any, ...], name: str) -> None:
+    """Raise `SerializationError` if an argument of a program cannot be pickled."""
+    import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
+
+    for place, arg in enumerate(args):
+        try:
+            cloudpickle.dumps(arg)
+        except Exception as error:
+            raise SerializationError(
+                f"argument {place} of {name}, of type {type(arg).__name__}, cannot be pickled and "
+                f"so not be carried to worker processes: {error}; make it in {name}, or use threads"
+            ) from error

@@ -91,7 +91,9 @@ class Watchdog:
             now, seen = time.monotonic(), worker.n_changes
             is_busy = self._is_patient and not worker.is_parked and worker.n_steps == n_steps
             n_steps = worker.n_steps
-            if seen != state or not worker._dataflows or is_busy:
+            # A program may wait for more than its complete dataflows gave, in step_while.
+            is_over = not worker._dataflows and not (self._is_patient and worker.is_waiting)
+            if seen != state or is_over or is_busy:
                 state, since, has_barked = seen, now, False
             elif now - since >= self._after_s and not has_barked:
                 has_barked = True
@@ -106,6 +108,8 @@ class Watchdog:
         if self._is_patient and not is_stalled(worker):
             return None
         said = account(worker, frame_of(self._watched))
+        if not worker._dataflows:
+            said = f"step_while waits for what no dataflow can bring any more: {said}"
         return f"nothing has advanced for {pause_s:.1f} s: {said}"
 
 

@@ -49,6 +49,26 @@ def test_an_answer_without_a_standard_output_is_refused_before_it_is_looked_for(
     assert line.startswith("pointstamp: standard output is closed, and the answer would go there")
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["find", "(a)-[]->(b)", "{table}"],
+        ["graph", "degrees", "{table}"],
+        ["explain", "1"],
+        ["log", "x"],
+    ],
+    ids=["find", "graph", "explain", "log"],
+)
+def test_every_answer_needs_a_standard_output(
+    command: list[str], tmp_path: Path, args: list[str]
+) -> None:
+    table = tmp_path / "edges.csv"
+    table.write_text("src,dst\n1,2\n")
+    ran = redirected(command, ">&-", *(arg.format(table=table) for arg in args))
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("pointstamp: standard output is closed, and the answer would go")
+
+
 def test_a_file_is_written_without_any_standard_stream(command: list[str], graph: Path) -> None:
     out = graph.parent / "out.parquet"
     ran = redirected(command, "<&- >&- 2>&-", "triangles", graph, "--workers", 2, "--out", out)

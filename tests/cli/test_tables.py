@@ -52,6 +52,48 @@ def test_matches_have_attributes_and_meet_conditions(run: Run, edges: Path, vert
     assert objects(run("find", "(a)-[]->(a)", edges, "--distinct")) == []
 
 
+def test_columns_may_have_other_names(run: Run, edges: Path, tmp_path: Path) -> None:
+    links, people = tmp_path / "links.csv", tmp_path / "people.csv"
+    links.write_text("source,target,amount\nann,bob,100\nbob,cy,90\n")
+    people.write_text("name,age\nann,30\nbob,40\ncy,50\n")
+    named = ["--src", "source", "--dst", "target", "--vertices", people, "--id", "name"]
+    assert objects(
+        run("find", "(a)-[e]->(b)", links, *named, "--where", "a.id = 'ann' and e.src = a.id")
+    ) == [
+        {
+            "a": {"id": "ann", "age": 30},
+            "e": {"src": "ann", "dst": "bob", "amount": 100},
+            "b": {"id": "bob", "age": 40},
+        }
+    ]
+    turned = objects(run("graph", "out_degrees", edges, "--src", "dst", "--dst", "src"))
+    assert turned == [
+        {"id": "ann", "out_degree": 2},
+        {"id": "bob", "out_degree": 1},
+        {"id": "cy", "out_degree": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "edges have no column 'src', only 'from', 'to', 'dst'; --src says which it is"),
+        (("--src", "form"), "edges have no column 'form', only 'from', 'to', 'dst'"),
+        (("--src", "to", "--dst", "to"), "--src and --dst are both the column 'to'"),
+        (("--src", "from", "--dst", "to"), "edges have a column 'dst' beside 'to' (--dst)"),
+        (("--src", "from", "--id", "name"), "--id is the column of --vertices, and none are"),
+    ],
+)
+def test_columns_that_are_not_there_are_named(
+    run: Run, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    links = tmp_path / "links.csv"
+    links.write_text("from,to,dst\na,b,c\n")
+    ran = run("graph", "degrees", links, *options)
+    assert (ran.status, ran.out) == (2, "")
+    assert message in ran.err
+
+
 def test_what_json_has_no_number_for_is_text(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "weights.parquet"
     weights = [float("nan"), -float("inf"), 0.5]

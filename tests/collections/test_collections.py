@@ -528,6 +528,22 @@ def test_an_arrangement_is_joined_with_nulls_and_beside_that_without() -> None:
     assert view.advance() == {"with": [((None, 1), 1), (("x", 2), 1)], "without": [(("x", 2), 1)]}
 
 
+def test_a_collection_is_joined_with_an_arrangement() -> None:
+    def build(scope: Any, one: Any, two: Any) -> Any:
+        arranged = two.arrange("a")
+        with pytest.raises(BuildError, match=r"no collection; its \.collection is one"):
+            one.concat(arranged)
+        return {"from here": one.join(arranged, on="a", how="left"), "back": arranged.join(one)}
+
+    view = ps.View(build, one="a long", two="a long, c long")
+    view.insert("one", [(1,), (3,)])
+    view.insert("two", [(1, 10), (2, 20)])
+    assert view.advance() == {
+        "from here": [((1, 10), 1), ((3, None), 1)],
+        "back": [((1, 10), 1)],
+    }
+
+
 def test_a_cross_join_has_no_nulls_of_a_key() -> None:
     with pytest.raises(BuildError, match="no key, and none of null_equal="):
         ps.View(lambda scope, t: t.join(t, how="cross", null_equal=True), t="a long?")

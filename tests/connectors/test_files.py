@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import gzip
 import json
@@ -146,6 +147,47 @@ def test_a_file_that_ends_within_a_quoted_value_is_refused(tmp_path: Path) -> No
     for block_bytes in (8, 1 << 20):
         with pytest.raises(WorkerError, match="mark at byte 12 begins a value that has no end"):
             records_of(tmp_path, block_bytes=block_bytes)
+
+
+@pytest.mark.parametrize("blank", ["", "\n", "\n" * 60])
+def test_a_first_record_longer_than_a_block_has_the_types(tmp_path: Path, blank: str) -> None:
+    """Else each block would have types of its own."""
+    path = tmp_path / "a.csv"
+    long = "x" * 100
+    path.write_text(f'n,text\n{blank}1,"{long}"\n2,\n3,5\n4,007\n')
+    expected = [(1, long), (2, None), (3, "5"), (4, "007")]
+    for block_bytes in (8, 20, 64, 1 << 20):
+        assert records_of(path, block_bytes=block_bytes) == expected
+    check_source(FileSource(path, block_bytes=8))
+    path.write_text(f'n,text\n{blank}1,"{long}"\n' + "2,y\n" * 100 + "2.5,y\n")
+    with pytest.raises(WorkerError, match="CSV conversion error to int64: invalid value '2"):
+        records_of(path, block_bytes=8)
+    path.write_text(f"n,text\n{blank}")
+    assert records_of(path, block_bytes=8) == []
+
+
+@pytest.mark.parametrize("delimiter", [*";|^]- ", "\x01", "\t", ","])
+def test_values_are_separated_as_is_said(tmp_path: Path, delimiter: str) -> None:
+    """Where quoted values have delimiters and lines in them, and blocks end anywhere."""
+    values = ["plain", f"a{delimiter}b", '5" pipe', f'"{delimiter}\n{delimiter}"', "", "1,5"]
+    records = [(n, values[n % 6], n % 7) for n in range(40)]
+    with (tmp_path / "a.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_NONNUMERIC)
+        writer.writerows([("n", "text", "m"), *records])
+    for block_bytes in (16, 50, 1 << 20):
+        assert records_of(tmp_path, delimiter=delimiter, block_bytes=block_bytes) == records
+    check_source(FileSource(tmp_path, delimiter=delimiter, block_bytes=64))
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n", "\r", "é", b";", 5])
+def test_a_delimiter_is_a_character(delimiter: Any) -> None:
+    with pytest.raises(UsageError, match="delimiter is a character of ASCII, such as ';'"):
+        FileSource("somewhere", delimiter=delimiter)
+
+
+def test_a_delimiter_is_of_text_with_values_in_lines() -> None:
+    with pytest.raises(UsageError, match="of CSV and TSV, and the format is 'json'"):
+        FileSource("somewhere", format="json", delimiter=";")
 
 
 def test_a_file_of_empty_lines_has_no_records(tmp_path: Path) -> None:

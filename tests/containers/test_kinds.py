@@ -270,6 +270,15 @@ def test_masked_keys_of_a_function_are_refused(batch):
         kind_of(batch).hashes(batch, key)
 
 
+@pytest.mark.parametrize("batch", [Arrays(a=[1, 2]), pa.record_batch({"a": [1, 2]})])
+@pytest.mark.parametrize(
+    ("given", "said"), [(0, r"0 \(int\)"), (None, "None"), ([0], r"1 keys \(list\)")]
+)
+def test_one_key_for_all_records_of_a_batch_is_refused(batch, given, said):
+    with pytest.raises(KeyHashError, match=f"gave {said}.* for a batch of 2 records; it is called"):
+        kind_of(batch).hashes(batch, lambda batch: given)
+
+
 def test_arrays_refuse_columns_that_do_not_fit():
     with pytest.raises(ContainerError, match="'a': 2, 'b': 3"):
         Arrays(a=[1, 2], b=[1, 2, 3])

@@ -372,6 +372,18 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
             lambda s: s.unary_notify(ps.Pipeline(), "U", lambda c, i: no_generator),
             "'U' cannot wait for <function no_generator",
         ),
+        (
+            lambda s: s.unary(ps.Pipeline(), "U", lambda capability: None),
+            "'U' calls its function with (capability, info), and <function",
+        ),
+        (
+            lambda s: s.unary_notify(ps.Pipeline(), "U", lambda c, i: lambda i, o: None),
+            "'U' calls its function with (input, output, notificator), and <function",
+        ),
+        (
+            lambda s: s.binary(s, ps.Pipeline(), ps.Pipeline(), "U", lambda c, i: lambda i: None),
+            "'U' calls its function with (input1, input2, output), and <function",
+        ),
         (lambda s: s.delay(lambda r: 3), "'Delay' calls its function with (record, time), and <"),
         (lambda s: s.delay_batch(lambda r, t: 3), "calls its function with (time), and <function"),
         (lambda s: s.aggregate(lambda a, b: a, key=str), "(key, record, aggregate), and <functio"),
@@ -651,6 +663,9 @@ def test_what_another_library_calls_an_operator_is_said_to_be_called_otherwise_h
             ("flatMap", "no attribute 'flatMap'; it is called 'flat_map' here"),
             ("key_by", "no attribute 'key_by'; here: .* takes it as key="),
             ("unionAll", "no attribute 'unionAll'; here: concat"),
+            ("count_final", r"'count_final'; here: aggregate\(fold, key=, default=0\)"),
+            ("collect_window", "'collect_window'; here: window, whose results have the records"),
+            ("enter_at", r"'enter_at'; here: enter\(scope\), then delay"),
             ("nothing", "no attribute 'nothing'$"),
         ):
             with pytest.raises(AttributeError, match=words):

@@ -108,6 +108,46 @@ def test_what_can_only_be_meant_one_way_is_not_noted(text):
     assert edges.notes == []
 
 
+@pytest.mark.parametrize(
+    "header",
+    ["id,Source,Target", ",source,target", "w,dst,src", "rank,U,V", "i,FromNodeId,ToNodeId"],
+)
+@pytest.mark.parametrize("form", ["text", "parquet"])
+def test_the_ends_are_where_the_header_has_them(header, form, tmp_path):
+    """As data frames are written, with their index before the columns."""
+    names = header.split(",")
+    turned = names[1] == "dst"
+    rows = [(0, 2, 1) if turned else (0, 1, 2), (1, 3, 2) if turned else (1, 2, 3)]
+    path = tmp_path / "edges"
+    if form == "text":
+        path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]))
+    else:
+        pq.write_table(pa.table(list(zip(*rows, strict=True)), names), path)
+    edges = read_edges(path)
+    assert edges_of(edges) == [(1, 2), (2, 3)]
+    assert edges.notes == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"target,source\nb,a\n", [("a", "b")]),  # by the words, not by the places
+        (b"from,to,source,target\na,b,c,d\n", [("a", "b")]),  # which pair is meant is not said
+        (b"head,tail\na,b\n", [("a", "b")]),  # either may be the source
+    ],
+)
+def test_which_end_is_the_source_is_as_the_header_says(text, expected):
+    edges = read_edges(io.BytesIO(text))
+    found = edges_of(edges)
+    assert [(edges.names[a], edges.names[b]) for a, b in found] == expected
+
+
+def test_the_note_of_an_odd_header_says_which_columns_were_read():
+    edges = read_edges(io.BytesIO(b",a,b\n0,1,2\n1,2,3\n"))
+    assert edges_of(edges) == [(0, 1), (1, 2)]
+    assert edges.notes[0].endswith("since integers follow; the first two columns were read")
+
+
 def test_gzip_of_several_members_is_read_to_the_end():
     assert edges_in(gzip.compress(b"1 2\n2 3\n") + gzip.compress(b"1 3\n")) == EDGES
 

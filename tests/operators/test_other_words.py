@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
+from pointstamp.operators import names_elsewhere
 from pointstamp.testing import collect
 
 
@@ -87,3 +88,44 @@ def test_a_name_that_is_nearly_right_is_advised() -> None:
         return stream
 
     collect(build)
+
+
+def test_what_another_library_calls_an_operator_of_tables_is_said_to_be_otherwise_here() -> None:
+    def build(scope: Any, t: Any) -> Any:
+        for name, words in (
+            ("join_map", r"'join_map'; here: join\(other, on=, how=\), then select or map"),
+            ("reduce_abelian", r"'reduce_abelian'; here: group_by\(...\).reduce"),
+            ("arrange_by_key", r"'arrange_by_key'; here: arrange\(\*key\)"),
+            ("asof_join", "'asof_join'; here: .* ps.max_by"),
+        ):
+            with pytest.raises(AttributeError, match=words):
+                getattr(t, name)
+        return t
+
+    ps.View(build, t="a long")
+    ps.View(build, t=None)
+
+
+def test_a_column_is_no_attribute_and_an_aggregate_no_method() -> None:
+    def build(scope: Any, t: Any) -> Any:
+        for call, error, words in (
+            (lambda: t.shop, AttributeError, r"no attribute 'shop'; .* ps\.col\('shop'\)"),
+            (lambda: t["shop"], TypeError, r"no items: a column is written ps\.col\('shop'\)"),
+            (lambda: ps.col("n").sum(), AttributeError, r"'sum'; here: agg\(x=ps\.sum\(column"),
+            (lambda: ps.col("n").isnull(), AttributeError, "'isnull'; here: is_null"),
+            (lambda: ps.col("n").is_nul(), AttributeError, "did you mean 'is_null'"),
+        ):
+            with pytest.raises(error, match=words):
+                call()
+        return t
+
+    ps.View(build, t="shop string, n long")
+
+
+def test_no_advice_is_of_a_name_that_there_is() -> None:
+    for owner, elsewhere in (
+        (ps.Stream, names_elsewhere.OF_STREAMS),
+        (ps.Collection, names_elsewhere.OF_COLLECTIONS),
+        (type(ps.col("n")), names_elsewhere.OF_EXPRESSIONS),
+    ):
+        assert [name for name in elsewhere if hasattr(owner, name)] == []

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,13 @@ import pointstamp as ps
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.compiled import MODULES
 from pointstamp.containers.builder import PREFERRED_RECORDS
-from pointstamp.errors import OperatorError, StructureError, UsageError, WorkerError
+from pointstamp.errors import (
+    OperatorError,
+    SerializationError,
+    StructureError,
+    UsageError,
+    WorkerError,
+)
 from tests.slowness import slowdown
 
 CARRIERS = [
@@ -480,3 +487,14 @@ def test_a_forked_process_does_not_go_on_as_a_second_worker() -> None:
 
     assert sum(ps.execute(main, workers=2)) == 2000
     assert ps.execute(main, workers=1) == [1000]
+
+
+def test_an_argument_that_cannot_be_pickled_is_named() -> None:
+    def main(worker: Any, *args: Any) -> None:
+        pass
+
+    with pytest.raises(SerializationError, match=r"argument 1 of .*main, of type lock, cannot be"):
+        ps.execute(main, [1], threading.Lock(), workers=2)
+    lock = threading.Lock()
+    with pytest.raises(SerializationError, match=r"<lambda> cannot be pickled"):
+        ps.execute(lambda worker, n: lock, 1, workers=2)

@@ -231,6 +231,39 @@ def test_an_input_that_is_not_advanced_while_the_program_waits_is_reported(stall
     assert "this worker (0) has not advanced input 'edges' [1] beyond 0" in text
 
 
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_condition_that_outlives_all_dataflows_is_reported(stalls: Heard, drops: bool) -> None:
+    """The program waits for more records than there are, or for a probe of a dropped dataflow."""
+
+    def main(worker: Any) -> None:
+        found: list[int] = []
+        with worker.dataflow("flow") as scope:
+            input, stream = scope.new_input()
+            probe = stream.inspect(found.append).probe()
+        input.send(1)
+        if drops:
+            worker.drop_dataflow("flow")
+        else:
+            input.close()
+
+        def give_up() -> None:
+            stalls.came.wait(20)
+            over.set()
+            worker.environment.defer(lambda: None)
+
+        over = threading.Event()
+        rescue = threading.Thread(target=give_up)
+        rescue.start()
+        worker.step_while(lambda: not over.is_set() and (not probe.done or len(found) < 2))
+        rescue.join()
+
+    ps.execute(main)
+    (text,) = stalls.texts
+    assert "step_while waits for what no dataflow can bring any more: worker 0 of 1" in text
+    assert "all dataflows that it has built are complete, or were dropped" in text
+    assert "worker.step_while(lambda: not over.is_set()" in text  # the line that waits
+
+
 @pytest.mark.xdist_group("waiting")
 def test_a_worker_that_is_idle_is_not_stalled(stalls: Heard) -> None:
     """It waits for input, or its peer is at work, or a thread or a timer has yet to come."""
@@ -273,8 +306,15 @@ def test_a_worker_that_is_idle_is_not_stalled(stalls: Heard) -> None:
         with worker.dataflow() as scope:
             scope.source(build).probe()
 
+    def after_its_end(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).probe()
+        worker.run()
+        time.sleep(1.5)
+
     for main, workers in (
         (service, 2),
+        (after_its_end, 1),
         (beside_a_busy_peer, 2),
         (with_a_thread, 1),
         (with_a_timer, 1),

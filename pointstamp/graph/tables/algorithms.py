@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp.errors import UsageError
 from pointstamp.graph.tables.argument_checks import is_number, seed_of, share, whole_number
 from pointstamp.graph.tables.vertex_question import ValueColumn, VertexQuestion
+from pointstamp.operators.names_elsewhere import closest
 from pointstamp.operators.stream import Stream
 
 Frame = TypeVar("Frame")
@@ -36,8 +37,27 @@ ABSENT = {
 }
 """What GraphFrames has and graphs of tables have not, in snake case, and what there is."""
 
-RENAMED = {"as_reversed": "reverse", "detecting_cycles": "detect_cycles", "nodes": "vertices"}
-"""What GraphFrames calls otherwise, in snake case, and its name here."""
+RENAMED = {
+    "as_reversed": "reverse",
+    "detecting_cycles": "detect_cycles",
+    "nodes": "vertices",
+    "pagerank": "page_rank",
+    "personalized_pagerank": "parallel_personalized_page_rank",
+    "weakly_connected_components": "connected_components",
+    "triangles": "triangle_count",
+    "core_number": "k_core",
+    "coreness": "k_core",
+    "dijkstra": "sssp",
+    "single_source_shortest_path_length": "sssp",
+    "shortest_path": "bfs",
+    "degree": "degrees",
+    "in_degree": "in_degrees",
+    "out_degree": "out_degrees",
+    "simple_cycles": "detect_cycles",
+    "to_undirected": "as_undirected",
+    "subgraph": "filter_vertices",
+}
+"""What GraphFrames, NetworkX and igraph call otherwise, in snake case, and its name here."""
 
 
 class GraphAlgorithms(ABC, Generic[Frame]):
@@ -46,7 +66,7 @@ class GraphAlgorithms(ABC, Generic[Frame]):
     if not TYPE_CHECKING:  # or every name would be an attribute to a type checker
 
         def __getattr__(self, name: str) -> Any:
-            """Say of GraphFrames' names what they are called here, or that they are not there."""
+            """Say of names of other libraries what is called so here, or that it is not there."""
             snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
             own = RENAMED.get(snake, snake)
             called = type(self).__name__
@@ -56,7 +76,8 @@ class GraphAlgorithms(ABC, Generic[Frame]):
                 )
             if own != name and hasattr(type(self), own):
                 raise AttributeError(f"{called} has no {name!r}: it is called {own!r} here")
-            raise AttributeError(f"{called!r} object has no attribute {name!r}")
+            hint = closest(name, type(self))
+            raise AttributeError(f"{called!r} object has no attribute {name!r}{hint}")
 
     @abstractmethod
     def _answered(self, question: VertexQuestion) -> Frame:

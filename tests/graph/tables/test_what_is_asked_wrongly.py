@@ -228,7 +228,7 @@ def test_names_of_aggregates_and_of_columns_of_programs():
         graph.pregel(["x"], "min(msg)", send_to_dst="src.id")
 
 
-def test_names_of_graphframes_are_said_to_be_called_otherwise_or_not_to_be_there():
+def test_names_of_other_libraries_are_said_to_be_called_otherwise_or_not_to_be_there():
     graph = Graph({"src": [1], "dst": [2]})
     for name, message in {
         "aggregateNeighbors": r"Graph has no 'aggregateNeighbors', which GraphFrames has: find\(\)",
@@ -238,6 +238,9 @@ def test_names_of_graphframes_are_said_to_be_called_otherwise_or_not_to_be_there
         "as_reversed": "Graph has no 'as_reversed': it is called 'reverse' here",
         "detectingCycles": "it is called 'detect_cycles' here",
         "nodes": "it is called 'vertices' here",
+        "pagerank": "Graph has no 'pagerank': it is called 'page_rank' here",
+        "triangles": "it is called 'triangle_count' here",
+        "kcore": r"'Graph' object has no attribute 'kcore'; did you mean 'k_core'\?",
         "nothing": "'Graph' object has no attribute 'nothing'",
     }.items():
         with pytest.raises(AttributeError, match=message):
