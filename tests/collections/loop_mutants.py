@@ -290,8 +290,8 @@ LOOP_MUTANTS = [
             ),
             (
                 "What leaves is what went round.",
-                "outside: Collection = result.leave()",
-                "outside = entered.concat(entered.of(stream, start.schema)).leave()",
+                "(entered if limit == 0 else result).leave()",
+                "entered.concat(entered.of(stream, start.schema)).leave()",
             ),
         ],
     ),

@@ -64,7 +64,7 @@ TEMPORAL_MUTANTS = [
             ),
             (
                 "A record that the clock has jumped over enters.",
-                "self._enter(came[came[:, 1] > now])",
+                "self._enter(came[came[:, 1] > now] if self._leaves else came)",
                 "self._enter(came)",
             ),
             (
