@@ -12,6 +12,8 @@ from functools import cache
 
 import numpy as np
 
+from pointstamp.errors import FileFormatError
+
 BOM = b"\xef\xbb\xbf"
 _QUOTE, _NEWLINE, _CR = b'"\n\r'
 _BLANK = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*")
@@ -47,6 +49,18 @@ class CsvLines:
             marks = marks[:-2]
             at = marks[-1]
         return at
+
+    def check_closed(self, path: str, begin: int) -> None:
+        """Raise if a file ends here within a quoted value, of which Arrow would make the rest.
+
+        begin : where in the file the data begin
+        """
+        at = self.open_at()
+        if at is not None:
+            raise FileFormatError(
+                f"{path}: the quotation mark at byte {begin + at} begins a value that has no end: "
+                "another quotation mark was expected before the file ends"
+            )
 
     def first_end(self) -> int:
         """Behind the first line that is not empty; the end of the data, if that does not end."""

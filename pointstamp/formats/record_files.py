@@ -29,7 +29,7 @@ from pointstamp.errors import (
     SchemaError,
     UsageError,
 )
-from pointstamp.formats.csv_lines import BOM, CsvLines, csv_lines
+from pointstamp.formats.csv_lines import BOM, csv_lines
 from pointstamp.formats.csv_nulls import csv_table
 
 FORMATS = {
@@ -473,18 +473,10 @@ class _TextBlocks:
         if self._file.format != "json":
             lines = csv_lines(data, self._file.delimiter, is_first=not self.position)
         if is_rest:
-            self._check_closed(lines)
+            if lines is not None:
+                lines.check_closed(self._file.path, self.position)
             return len(data)
         return data.rfind(b"\n") + 1 if lines is None else lines.last_end()
-
-    def _check_closed(self, lines: CsvLines | None) -> None:
-        """Raise if the file ends within a quoted value, of which Arrow would make the rest."""
-        at = None if lines is None else lines.open_at()
-        if at is not None:
-            raise FileFormatError(
-                f"{self._file.path}: the quotation mark at byte {self.position + at} begins a "
-                "value that has no end: another quotation mark was expected before the file ends"
-            )
 
 
 def _with_text(schema: pa.Schema) -> pa.Schema:

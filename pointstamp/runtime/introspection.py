@@ -203,10 +203,15 @@ def find_below(process: int) -> list[int]:
 
 def _parent(process: int) -> int:
     try:
-        stat = Path(f"/proc/{process}/stat").read_text()
+        return int(stat_fields(process)[1])
     except OSError:
         return 0
-    return int(stat.rpartition(")")[2].split()[1])
+
+
+def stat_fields(process: int) -> list[str]:
+    """What Linux has of a process in one line, from its state on; OSError where there is none."""
+    # Before is its name in brackets, which may have brackets and blanks itself.
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
 
 
 def _descendants(process: int) -> Iterator[int]:

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from socket import socket, socketpair
 
+from pointstamp.runtime.introspection import stat_fields
+
 FOLLOW_S = 3.0
 """How long after the end of a daemon another one may be started in its place."""
 
@@ -46,11 +48,9 @@ class _Process:
     @classmethod
     def of(cls, pid: int) -> _Process:
         """Raises OSError where there is none."""
-        folder = Path("/proc", str(pid))
-        # The second field is a name in brackets, which may have brackets and blanks itself.
-        fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        fields = stat_fields(pid)
         began_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
-        return cls(int(fields[1]), began_s, (folder / "cmdline").read_bytes())
+        return cls(int(fields[1]), began_s, Path(f"/proc/{pid}/cmdline").read_bytes())
 
 
 @contextmanager

@@ -81,8 +81,7 @@ def check_columns(names: Sequence[str], needed: Sequence[str], what: str) -> Non
             f"{what} need the columns {', '.join(map(repr, needed))}; there are "
             f"{', '.join(map(repr, names))}"
         )
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
+    if repeated := repeated_names(names):
         raise SchemaError(
             f"{what} have more than one column {repeated[0]!r}: give each its own name"
         )
@@ -94,6 +93,15 @@ def check_columns(names: Sequence[str], needed: Sequence[str], what: str) -> Non
         )
 
 
+def repeated_names(names: Sequence[str]) -> list[str]:
+    """Those that are there more than once.
+
+    >>> repeated_names(["a", "b", "a"])
+    ['a']
+    """
+    return [name for name, times in Counter(names).items() if times > 1]
+
+
 def check_names(names: Sequence[str], what: str) -> None:
     """Refuse names of columns that repeat, or are that of the ids.
 
@@ -102,8 +110,7 @@ def check_names(names: Sequence[str], what: str) -> None:
     SchemaError
         If one is.
     """
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
+    if repeated := repeated_names(names):
         raise SchemaError(
             f"{what} have a name twice, {repeated[0]!r}: say 'sum(msg) as total', for one"
         )
