@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 
 from pointstamp.cli.app import app
 from tests.os_processes import of_group
+from tests.waiting import wait_for
 
 # Two triangles that share the edge 2-3, and a tail; 1 -> 2 is there twice, once back.
 EDGES = """\
@@ -108,7 +108,7 @@ def a_long_search(
             assert begun, f"it ended, or {BEGIN_S:g} s passed, before it said {until!r}"
             with _killing_after(2 * END_S, running.pid):
                 yield running
-        wait_until(lambda: not of_group(running.pid), "a process of its group is left")
+        wait_for(lambda: not of_group(running.pid), what="a process of its group is left")
     finally:
         for left in of_group(running.pid):
             print(f"left behind: {left.name}")
@@ -132,11 +132,3 @@ def _killing_after(seconds: float, group: int) -> Iterator[None]:
 def _kill(group: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for other processes to have done something."""
-    until = time.monotonic() + END_S
-    while not condition():
-        assert time.monotonic() < until, what
-        time.sleep(0.01)

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from pointstamp.formats.edge_files import Edges
-from tests.cli.conftest import END_S, Ran, a_long_search, wait_until
+from tests.cli.conftest import END_S, Ran, a_long_search
 from tests.os_processes import of_group
+from tests.waiting import wait_for
 
 Run = Callable[..., Ran]
 
@@ -50,7 +51,7 @@ def test_a_signal_while_java_starts_leaves_no_java(command: list[str], tmp_path:
     with a_long_search(command, tmp_path, ON_SPARK, "starting Spark") as running:
         # The name of the launcher's last incarnation; there are Javas before that say
         # what they are, or how to call the next.
-        wait_until(lambda: _is_gateway(running.pid), "Java does not start")
+        wait_for(lambda: _is_gateway(running.pid), what="Java does not start")
         running.send_signal(signal.SIGTERM)
         assert running.wait(END_S) == 143
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from pointstamp.cli import reloading as module
-from tests.cli.conftest import Ran, wait_until
+from tests.cli.conftest import Ran
 from tests.os_processes import children
+from tests.waiting import wait_for
 
 LIMIT_S = 120.0
 
@@ -116,7 +117,7 @@ def test_nothing_is_left_of_a_command_that_is_killed(tmp_path: Path) -> None:
         assert len(workers) == 2
         program.process.kill()
         for pid in (child, *workers):
-            wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), f"{pid} is left")
+            wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists(), what=f"{pid} is left")
 
 
 def test_what_cannot_be_reloaded_is_said(run: Callable[..., Ran], tmp_path: Path) -> None:

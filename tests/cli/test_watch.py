@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 
 import pointstamp as ps
 from tests.cli.conftest import Ran
+from tests.waiting import wait_for
 
 LIMIT_S = 60.0
 
@@ -72,7 +72,7 @@ def names(url: str) -> set[str]:
 
 
 def await_names(url: str, wanted: set[str]) -> None:
-    await_that(lambda: wanted <= names(url))
+    wait_for(lambda: wanted <= names(url))
 
 
 def workers(url: str) -> list[int]:
@@ -81,13 +81,6 @@ def workers(url: str) -> list[int]:
         return [each["worker"] for each in answer(url, "view")["workers"]]
     except OSError:
         return []
-
-
-def await_that(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + LIMIT_S
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def test_a_log_is_served_until_it_is_interrupted(tmp_path: Path) -> None:
@@ -110,10 +103,10 @@ def test_a_program_is_watched_by_its_process_and_its_page_from_elsewhere(tmp_pat
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen([sys.executable, program, stop], env=environment) as running:
         try:
-            await_that(lambda: _is_watchable(running.pid))
+            wait_for(lambda: _is_watchable(running.pid))
             with watching(running.pid) as url:
                 await_names(url, {"watched", "numbers", "Exchange", "Probe"})
-                await_that(lambda: workers(url) == [0, 1])
+                wait_for(lambda: workers(url) == [0, 1])
                 with watching(url) as second:
                     await_names(second, {"watched"})
         finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import time
 from dataclasses import dataclass, replace
 
 import pytest
@@ -14,6 +13,7 @@ from pointstamp.communication.control import ControlClient, WorkerConfig
 from pointstamp.communication.failure import dump, failure, load
 from pointstamp.communication.job_control import FailureReport, JobControl, JoinMesh, LeaveMesh
 from pointstamp.errors import PeerFailedError, PeerLostError, StoppedError
+from tests.waiting import wait_for
 
 SECRET = new_secret()
 SOON_S = 60.0
@@ -31,16 +31,8 @@ def workers(job, n, group="job"):
     config = WorkerConfig(job.server.address, SECRET, group)
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(ControlClient.connect(config, i)) for i in range(n)]
-        until(lambda: len(job.server.connections(group)) == n)
+        wait_for(lambda: len(job.server.connections(group)) == n)
         yield clients
-
-
-def until(is_so):
-    """Wait until it is so."""
-    end = time.monotonic() + SOON_S
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 def join(client, n, attempt=1):
@@ -121,7 +113,7 @@ def test_the_next_attempt_forgets_why_the_last_one_failed(job):
 def test_ending_with_a_goodbye_is_no_failure(job):
     with workers(job, 2):
         pass
-    until(lambda: not job.server.connections("job"))
+    wait_for(lambda: not job.server.connections("job"))
     assert job.first_cause("job") is None
 
 

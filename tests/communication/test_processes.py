@@ -308,6 +308,11 @@ def script(text, tmp_path):
     return path
 
 
+def environment():
+    """In which a script finds what this process does."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
 WAITING = """
     import os, sys, time
     from pointstamp.communication.processes import run_processes
@@ -331,7 +336,7 @@ def started(path, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        env=environment(),
         process_group=0,
     ) as process:
         try:
@@ -343,68 +348,49 @@ def started(path, *arguments):
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_a_script_needs_no_main_guard(tmp_path):
-    path = script(
-        """
-        from pointstamp.communication.processes import run_processes
+OWN_CLASSES = """
+from pointstamp.communication.processes import run_processes
 
-        FACTOR = 10
+FACTOR = 10
 
-        class Record:
-            def __init__(self, value):
-                self.value = value
+class Record:
+    def __init__(self, value):
+        self.value = value
 
-        def target(communicator):
-            return Record(communicator.index * FACTOR)
+def target(communicator):
+    return Record(communicator.index * FACTOR)
+"""
 
-        print([record.value for record in run_processes(target, 2)])
-        """,
-        tmp_path,
-    )
-    found = subprocess.run(
-        [sys.executable, str(path)],
+
+def ran(path, *arguments):
+    return subprocess.run(
+        [sys.executable, str(path), *arguments],
         capture_output=True,
         text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        check=False,
+        env=environment(),
     )
-    assert found.stdout == "[0, 10]\n"
-    assert found.stderr == ""
+
+
+def test_a_script_needs_no_main_guard(tmp_path):
+    end = "print([record.value for record in run_processes(target, 2)])\n"
+    found = ran(script(OWN_CLASSES + end, tmp_path))
+    assert (found.returncode, found.stdout, found.stderr) == (0, "[0, 10]\n", "")
 
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_a_process_of_multiprocessing_starts_workers_with_functions_of_its_script(tmp_path, method):
-    path = script(
-        """
-        import sys
-        from concurrent.futures import ProcessPoolExecutor
-        from multiprocessing import get_context
+    end = """
+if __name__ == "__main__":
+    import sys
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
 
-        from pointstamp.communication.processes import run_processes
-
-        FACTOR = 10
-
-        class Record:
-            def __init__(self, value):
-                self.value = value
-
-        def target(communicator):
-            return Record(communicator.index * FACTOR)
-
-        if __name__ == "__main__":
-            with ProcessPoolExecutor(1, get_context(sys.argv[1])) as pool:
-                found = pool.submit(run_processes, target, 2).result()
-                print([record.value for record in found if type(record) is Record])
-        """,
-        tmp_path,
-    )
-    found = subprocess.run(
-        [sys.executable, str(path), method],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
+    with ProcessPoolExecutor(1, get_context(sys.argv[1])) as pool:
+        found = pool.submit(run_processes, target, 2).result()
+        print([record.value for record in found if type(record) is Record])
+"""
+    found = ran(script(OWN_CLASSES + end, tmp_path), method)
     assert found.stdout == "[0, 10]\n", found.stderr
 
 

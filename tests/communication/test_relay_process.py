@@ -5,15 +5,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.free_ports import free_port
-from tests.os_processes import OsProcess, process, processes
+from tests.os_processes import OsProcess, is_running, processes
 from tests.slowness import slowdown
+from tests.waiting import wait_for
 
 PROGRAM = '''
 import ctypes, os, signal, sys, time
@@ -119,20 +119,6 @@ def relays_of(workers: list[subprocess.Popen[str]]) -> list[OsProcess]:
     ]
 
 
-def await_that(holds: Callable[[], bool]) -> None:
-    """Wait until it holds; fail if it does not come."""
-    until = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
-def has_ended(relay: OsProcess) -> bool:
-    """Whether it runs no more; as an orphan it is waited for by another."""
-    found = process(relay.pid)
-    return found is None or not found.is_running
-
-
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("busy", "way", "victim"),
@@ -144,15 +130,15 @@ def test_word_of_a_failure_passes_workers_that_compute(
     """All others of the machine, those that started the relays or not, compute for minutes."""
     options = [str(tmp_path), busy, way, str(victim)]
     workers = [start(worker, "main", *options) for worker in range(4)]
-    await_that((tmp_path / "failed").exists)
-    await_that((tmp_path / "heard").exists)
+    wait_for((tmp_path / "failed").exists, SOON_S)
+    wait_for((tmp_path / "heard").exists, SOON_S)
     at, _, said = (tmp_path / "heard").read_text().partition(" ")
     # What is promised is a second, and the machine may be crowded.
     assert float(at) - float((tmp_path / "failed").read_text()) < 5 * slowdown()
     assert [workers[other].poll() for other in (2 - victim, 3 - victim)] == [None, None]
     assert ("ValueError: seven" if way == "fails" else f"lost worker {victim}") in said
     # The relays have done what they are for.
-    await_that(lambda: not relays_of(workers))
+    wait_for(lambda: not relays_of(workers), SOON_S)
 
 
 @pytest.mark.once
@@ -178,7 +164,7 @@ def test_relays_end_when_a_worker_is_killed(start: Start, victim: int) -> None:
         _, errors = worker.communicate(timeout=SOON_S)
         assert worker.returncode != 0
         assert number == victim or f"lost worker {victim}" in errors
-    await_that(lambda: all(map(has_ended, relays)))
+    wait_for(lambda: not any(is_running(relay.pid) for relay in relays), SOON_S)
 
 
 @pytest.mark.once
@@ -188,8 +174,8 @@ def test_a_relay_ends_with_its_worker_while_all_are_waited_for(
     start: Start, signal_number: int
 ) -> None:
     waits = start(0, "forever")
-    await_that(lambda: len(relays_of([waits])) == 1)
+    wait_for(lambda: len(relays_of([waits])) == 1, SOON_S)
     relays = relays_of([waits])
     waits.send_signal(signal_number)
     waits.wait(SOON_S)
-    await_that(lambda: all(map(has_ended, relays)))
+    wait_for(lambda: not any(is_running(relay.pid) for relay in relays), SOON_S)

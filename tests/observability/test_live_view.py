@@ -22,17 +22,9 @@ from pointstamp.observability.live_view import LiveView
 from pointstamp.runtime import watched_program, watched_samples
 from pointstamp.runtime.dashboards import dashboard_options
 from pointstamp.runtime.watched_program import ReadWorkers, read_program
+from tests.waiting import wait_for
 
 LIMIT_S = 60.0
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    """What a condition gives, once it is something."""
-    ends = time.monotonic() + LIMIT_S
-    while not (found := condition()):
-        assert time.monotonic() < ends
-        time.sleep(0.02)
-    return found
 
 
 def counting(worker: ps.Worker, is_over: threading.Event) -> int:
@@ -64,8 +56,8 @@ def watched(look: Callable[[LiveView], Any], workers: int = 2, main: Any = count
     def looking() -> None:
         try:
             view = LiveView(read_program, "test")
-            until(lambda: len(read_program(ReadWorkers("structure"))) == 1)
-            until(lambda: _has_built(workers))
+            wait_for(lambda: len(read_program(ReadWorkers("structure"))) == 1)
+            wait_for(lambda: _has_built(workers))
             found.append(look(view))
         except BaseException as error:  # noqa: BLE001  (raised by the test's own thread)
             found.append(error)
@@ -99,7 +91,7 @@ def test_streams_have_rates_and_frontiers_and_grow() -> None:
                 for name, each in found["streams"].items()
             ) and (view.structure(), first, found)
 
-        return until(grown)
+        return wait_for(grown)
 
     structure, first, second = watched(look)
     names = {each["address"]: each["name"] for each in structure["operators"]}
@@ -132,7 +124,7 @@ def test_workers_are_side_by_side_with_what_they_took() -> None:
                 and found
             )
 
-        return until(measured)
+        return wait_for(measured)
 
     view = watched(look)
     assert [each["worker"] for each in view["workers"]] == [0, 1]
@@ -155,7 +147,7 @@ def test_epochs_are_sampled() -> None:
             is_measured = found["latencies"]["n"] > 5 and found["latencies"]["rate"] > 0
             return found if is_measured else None
 
-        return until(measured)
+        return wait_for(measured)
 
     view = watched(look, workers=1)
     assert 1e-6 < view["latencies"]["p50"] <= view["latencies"]["p99"]
@@ -182,7 +174,7 @@ def test_the_slowest_epoch_has_a_path_as_the_samples_have_it() -> None:
             view._read_s = 0.0
             return view.view()["critical"]
 
-        return until(measured)
+        return wait_for(measured)
 
     critical = watched(look, main=slow)
     assert critical["dataflow"] == "slow"
@@ -200,7 +192,7 @@ def test_a_click_explains_with_the_path_and_the_line() -> None:
     def look(view: LiveView) -> Any:
         structure = view.structure()
         address = {each["name"]: each["address"] for each in structure["operators"]}
-        found = until(
+        found = wait_for(
             lambda: [
                 holder
                 for worker in view.explain(address["counted"])["workers"]
@@ -228,7 +220,7 @@ def test_rounds_under_way_are_of_the_loop() -> None:
             view._read_s = 0.0
             return [each for each in view.view()["loops"] if each["rounds"]]
 
-        return until(rounds)
+        return wait_for(rounds)
 
     (loop,) = watched(look)
     assert loop["name"] == "Loop"
@@ -237,7 +229,7 @@ def test_rounds_under_way_are_of_the_loop() -> None:
 
 def test_the_sampler_ends_with_the_workers() -> None:
     watched(lambda view: view.view())
-    until(lambda: watched_program._sampler._thread is None)
+    wait_for(lambda: watched_program._sampler._thread is None)
     assert "pointstamp-sampler" not in {each.name for each in threading.enumerate()}
 
 
@@ -257,7 +249,7 @@ def test_a_worker_is_given_back_its_own_calls_after_a_burst(
             read_program(ReadWorkers("figures"))  # there is one in each second in which it is asked
             return worker._receive != own[0] and worker._flush != own[1]
 
-        seen.append(until(is_in_a_burst))
+        seen.append(wait_for(is_in_a_burst))
         while watched_program._sampler._thread is not None:
             input.advance_to(input.time + 1)
             worker.step_while(lambda: probe.less_than(input.time))
@@ -344,7 +336,7 @@ def test_a_program_serves_its_page_as_long_as_it_runs(tmp_path: Path, workers: i
                 return set()  # it is starting
             return {each["name"] for each in structure["operators"]}
 
-        until(lambda: {"served", "numbers", "Exchange", "Probe"} <= names())
+        wait_for(lambda: {"served", "numbers", "Exchange", "Probe"} <= names())
         (tmp_path / "stop").touch()
         assert process.wait(LIMIT_S) == 0, process.stderr.read()
     with pytest.raises(OSError, match="refused"):

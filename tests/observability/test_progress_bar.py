@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,17 +28,9 @@ from pointstamp.observability.progress_bar import RunFigures, RunProgressBar, pa
 from pointstamp.runtime import counted_run
 from pointstamp.runtime.counted_run import CountedRun, run_name
 from pointstamp.runtime.watched_program import ReadWorkers, read_program
+from tests.waiting import wait_for
 
 LIMIT_S = 60.0
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    """What a condition gives, once it is something."""
-    ends = time.monotonic() + LIMIT_S
-    while not (found := condition()):
-        assert time.monotonic() < ends
-        time.sleep(0.01)
-    return found
 
 
 def counts_of(main: Callable[[ps.Worker], object]) -> dict[str, Any]:
@@ -416,7 +407,7 @@ def test_now_and_then_there_is_a_line_with_what_remains(
             return ("131,072", "50") in between()
 
         try:
-            until(there)
+            wait_for(there)
         finally:
             has_more.set()
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import pointstamp.spark
+from tests.os_processes import is_running
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,
@@ -79,7 +81,7 @@ class Java:
     def worker(self) -> int:
         """The worker that is there next."""
         known = set(self.workers)
-        return until(lambda: next(iter(set(self.workers) - known), None))
+        return wait_for(lambda: next(iter(set(self.workers) - known), None))
 
     @property
     def workers(self) -> list[int]:
@@ -93,22 +95,7 @@ def java(tmp_path: Path) -> Iterator[Java]:
         with java.process:
             yield java
             java.process.kill()
-        until(lambda: not any(map(is_there, java.workers)))
-
-
-def is_there(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
-def until(found: Any, patience_s: float = 30.0) -> Any:
-    """What `found` gives once it gives something."""
-    end = time.monotonic() + patience_s
-    while not (answer := found()):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return answer
+        wait_for(lambda: not any(map(is_running, java.workers)))
 
 
 def test_a_worker_outlives_a_daemon_that_another_one_follows_and_ends_with_java(java: Java) -> None:
@@ -117,17 +104,17 @@ def test_a_worker_outlives_a_daemon_that_another_one_follows_and_ends_with_java(
     java.say("stop", "start")
     second = java.worker()
     time.sleep(1.0)  # longer than another daemon is waited for
-    assert is_there(first)
-    assert is_there(second)
+    assert is_running(first)
+    assert is_running(second)
     java.process.kill()
-    until(lambda: not is_there(first) and not is_there(second))
+    wait_for(lambda: not is_running(first) and not is_running(second))
 
 
 def test_a_worker_ends_with_a_daemon_that_no_other_one_follows(java: Java) -> None:
     java.say("start")
     worker = java.worker()
     java.say("stop")
-    until(lambda: not is_there(worker))
+    wait_for(lambda: not is_running(worker))
 
 
 def test_outside_a_worker_ends_with_its_daemon_as_ever(java: Java, tmp_path: Path) -> None:
@@ -139,7 +126,7 @@ def test_outside_a_worker_ends_with_its_daemon_as_ever(java: Java, tmp_path: Pat
     first = java.worker()
     time.sleep(0.2)
     java.say("stop", "start")
-    until(lambda: not is_there(first))
+    wait_for(lambda: not is_running(first))
 
 
 def stop_daemons(spark: Any) -> None:
@@ -166,6 +153,6 @@ def test_a_service_goes_on_when_spark_starts_its_daemon_anew(spark: Any, tmp_pat
         stop_daemons(spark)  # and what needs a Python next has another one started
         assert service.input("t").load(rows) == 1
         time.sleep(0.2)
-        assert is_there(worker)
-        assert not is_there(daemon)
+        assert is_running(worker)
+        assert not is_running(daemon)
         assert service.output().snapshot(1) == [(0,), (0,), (1,), (1,)]

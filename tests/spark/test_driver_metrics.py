@@ -12,8 +12,9 @@ import pointstamp.spark
 from pointstamp.errors import UsageError
 from pointstamp.metrics.endpoint import MetricsEndpoint
 from pointstamp.spark import driver_metrics
-from tests.metrics.scraping import PATIENCE_S, await_ready, get, say, scrape
+from tests.metrics.scraping import await_ready, get, say, scrape
 from tests.spark.test_serve import serve
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -29,13 +30,6 @@ def endpoint():
         atexit.unregister(served.close)
         served.close()
     driver_metrics._served.clear()
-
-
-def until(is_so):
-    ends = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
 
 
 def waits_for(done, name="Wait"):
@@ -70,7 +64,7 @@ def test_the_driver_serves_what_the_tasks_of_a_run_count(spark, endpoint, tmp_pa
             await_ready(url)
             sent = {"target": "Exchange"}
             # The input of each worker is one batch; that of one may wait behind the other's.
-            until(lambda: scrape(url).sum("stream_records_total", **sent) >= N / 2)
+            wait_for(lambda: scrape(url).sum("stream_records_total", **sent) >= N / 2)
             found = scrape(url)
         finally:
             done.touch()
@@ -81,7 +75,7 @@ def test_the_driver_serves_what_the_tasks_of_a_run_count(spark, endpoint, tmp_pa
         assert found.sum("worker_steps_total", worker=worker) > 0
     processes = {one.labels["process"] for one in found.all("process_resident_memory_bytes")}
     assert len(processes) == 2
-    until(lambda: scrape(url).sum("workers_answering") == 0)
+    wait_for(lambda: scrape(url).sum("workers_answering") == 0)
     assert say(url, "health")["state"] == "running"
 
 
@@ -107,7 +101,7 @@ def test_runs_share_an_endpoint_which_has_that_which_computes(spark, endpoint, t
                 assert not found.all("operator_activations_total", operator="Other")
                 goes[name].touch()
                 assert running.result() == N
-                until(lambda: scrape(urls[0]).sum("workers_answering") == 0)
+                wait_for(lambda: scrape(urls[0]).sum("workers_answering") == 0)
         finally:
             for go in goes.values():
                 go.touch()
