@@ -25,4 +25,5 @@ cdef class Mailbox:
     cdef readonly set _touched
 
     cpdef put(self, object channel, object arrived)
+    cpdef bint has_touched(self) except -1
     cpdef list touched_channels(self)

@@ -132,7 +132,6 @@ class Mailbox:
         early = [(id, queue) for id, queue in self._queues.items() if id >= self._n_made]
         return [(id, arrived.batch) for id, queue in early for arrived in queue]
 
-    @property
     def has_touched(self) -> bool:
         """Whether a channel got messages since `touched_channels` was last called."""
         return bool(self._touched)

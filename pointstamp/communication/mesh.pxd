@@ -1,8 +1,10 @@
 cimport cython
 
-from pointstamp.communication.mailbox cimport Mailbox
+from pointstamp.communication.mailbox cimport Mailbox, message
 from pointstamp.communication.shared_link cimport SharedLink
-from pointstamp.communication.spin cimport Spin
+from pointstamp.communication.spin cimport Spin, now_s
+
+cdef int _N_LOOKS
 
 
 cdef class MeshCommunicator:
@@ -36,16 +38,19 @@ cdef class MeshCommunicator:
     cdef object _poll
 
     cpdef _carry(self, Py_ssize_t channel, Py_ssize_t peer, object tag, object batch)
+    cdef _put_into_ring(self, SharedLink link, Py_ssize_t channel, object tag, object batch)
     cpdef list receive(self)
     cpdef flush(self)
     cpdef park(self, object timeout_s=*)
     @cython.locals(began=double, until=double)
     cdef _wait(self, object timeout_s)
     cdef bint _is_roused(self) except -1
+    @cython.locals(_i=int)
     cdef _look_until(self, double until)
     @cython.locals(link=SharedLink)
     cdef _look(self)
     @cython.locals(link=SharedLink)
     cdef _sleep(self, object wait_ms)
     cdef _write(self, object link)
+    cdef _write_ring(self, SharedLink link)
     cdef _read(self, SharedLink link)

@@ -45,7 +45,7 @@ from pointstamp.communication.relayed_link import RelayedLink
 from pointstamp.communication.routes import Routes
 from pointstamp.communication.segment import Segment
 from pointstamp.communication.shared_link import SharedLink
-from pointstamp.communication.spin import Spin
+from pointstamp.communication.spin import Spin, now_s
 from pointstamp.communication.stream_link import StreamLink
 from pointstamp.communication.tls import Stream
 from pointstamp.errors import CommunicationError, FileFormatError
@@ -61,6 +61,9 @@ LINGER_S = 0.3
 
 N_LOOKS = 32
 """How often to look into the rings before others have the processor."""
+
+# Compiled, a number of C.
+_N_LOOKS = N_LOOKS
 
 _READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 
@@ -214,6 +217,9 @@ class MeshCommunicator:
             self._mailbox.put(channel, message(peer, tag, batch))
             return
         link = self._links.get(peer)
+        if type(link) is SharedLink:
+            self._put_into_ring(link, channel, tag, batch)
+            return
         if link is None or link.is_broken:
             return  # `receive`, `park` and `close` say why
         was_blocked = link.is_blocked
@@ -223,6 +229,14 @@ class MeshCommunicator:
         self._to_flush.add(link)
         if self.is_urgent and not link.is_blocked:  # which is written when there is room
             self._write(link)
+
+    def _put_into_ring(self, link: SharedLink, channel: int, tag: Any, batch: Any) -> None:
+        """Do the same with a ring, which waits for no socket: by calls of C."""
+        if not link.is_broken:
+            link.send(channel, tag, batch)
+            self._to_flush.add(link)
+            if self.is_urgent and not link.is_blocked:
+                link.write()
 
     @property
     def n_sent_bytes(self) -> int:
@@ -234,7 +248,7 @@ class MeshCommunicator:
         self._look()
         if self._was_polled:
             self._was_polled = False  # by `park`, a moment ago
-        elif self._by_fd and (self._has_streams or time.monotonic() >= self._look_at):
+        elif self._by_fd and (self._has_streams or now_s() >= self._look_at):
             self._serve(0)
         if self._failure is not None:
             raise self._failure.as_error()
@@ -255,28 +269,28 @@ class MeshCommunicator:
             raise self._failure.as_error()
 
     def _wait(self, timeout_s: float | None) -> None:
-        began = time.monotonic()
+        began = now_s()
         until = math.inf if timeout_s is None else began + timeout_s
         if self._spin.is_due():
             self._look_until(min(until, began + self._spin.seconds))
             if self._is_roused():
                 return
         while not self._is_roused():
-            wait_ms = None if timeout_s is None else _milliseconds(until - time.monotonic())
+            wait_ms = None if timeout_s is None else _milliseconds(until - now_s())
             self._sleep(wait_ms)
             self._was_polled = True
             if wait_ms == 0:
                 return
-        self._spin.slept(time.monotonic() - began)
+        self._spin.slept(now_s() - began)
 
     def _is_roused(self) -> bool:
         """Whether there is a reason not to sleep."""
-        return self._mailbox.has_touched or self._is_woken or self._failure is not None
+        return self._mailbox.has_touched() or self._is_woken or self._failure is not None
 
     def _look_until(self, until: float) -> None:
         """Look again and again, and let others have the processor in between."""
-        while time.monotonic() < until:
-            for _ in range(N_LOOKS):
+        while now_s() < until:
+            for _i in range(_N_LOOKS):
                 self._look()
                 if self._is_roused():
                     return
@@ -354,12 +368,12 @@ class MeshCommunicator:
         self._say_goodbye()  # to the neighbours: it has nothing to send of its own
         while self._failure is None and not self._is_done():
             n_passed_on = self._n_passed_on
-            began = time.monotonic()
+            began = now_s()
             if self._spin.is_due():
                 self._look_until(began + self._spin.seconds)
             if n_passed_on == self._n_passed_on and not self._is_roused():
                 self._sleep(None)
-                self._spin.slept(time.monotonic() - began)
+                self._spin.slept(now_s() - began)
             if self._is_woken:
                 self._clear_wake()
                 heed()
@@ -390,7 +404,7 @@ class MeshCommunicator:
             link.discards_input = True
             link.say(FrameKind.ABORT, body)
             self._write(link)
-        self._linger(time.monotonic() + LINGER_S)
+        self._linger(now_s() + LINGER_S)
         self._let_go()
 
     def _linger(self, until: float) -> None:
@@ -399,7 +413,7 @@ class MeshCommunicator:
         Reading goes on, because a TCP socket that is closed with something unread
         resets the connection, and takes back what it had sent.
         """
-        while self._by_fd and (wait_ms := _milliseconds(until - time.monotonic())):
+        while self._by_fd and (wait_ms := _milliseconds(until - now_s())):
             for link in self._by_fd.values():
                 if not link.n_unsent and not link.is_broken:
                     end_writing(link)
@@ -427,7 +441,7 @@ class MeshCommunicator:
 
     def _serve(self, wait_ms: int | None) -> None:
         """Wait for a socket that can be read or has room, and do that; None waits for ever."""
-        self._look_at = time.monotonic() + LOOK_S
+        self._look_at = now_s() + LOOK_S
         for fd, event in self._poll.poll(wait_ms):
             link = self._by_fd.get(fd)
             if link is None:
@@ -443,10 +457,16 @@ class MeshCommunicator:
                     self._ended(link, how)
 
     def _write(self, link: Link) -> None:
+        if type(link) is SharedLink:
+            self._write_ring(link)
+            return
         was_blocked = link.is_blocked
         link.write()
         if link.is_blocked != was_blocked:
             self._watch(link)
+
+    def _write_ring(self, link: SharedLink) -> None:
+        link.write()  # of C, with its type
 
     def _watch(self, link: Link) -> None:
         """Wait for room in a socket as long as it has none; a ring's reader gives notice."""

@@ -3,6 +3,16 @@ cimport cython
 from pointstamp.communication.segment cimport Fence
 
 
+cdef long long _MASK
+cdef unsigned long long _SIZE_MASK
+cdef unsigned long long _SKIP
+cdef long long _RING_BYTES
+cdef unsigned long long _MAX_CHANNEL
+
+
+cpdef unsigned long long described(unsigned long long kind, unsigned long long channel) noexcept
+
+
 @cython.final
 cdef class RingWriter:
     cdef unsigned long long[::1] _words

@@ -30,6 +30,9 @@ _SIZE_MASK = (1 << 32) - 1
 _SKIP = 0
 """The word of a mark that the rest of the ring is empty."""
 
+# Compiled, numbers of C.
+_RING_BYTES, _MAX_CHANNEL = RING_BYTES, MAX_CHANNEL
+
 
 def described(kind: int, channel: int) -> int:
     """What a record is, as the upper half of its word; `kind` from 1 to 127."""
@@ -72,11 +75,11 @@ class RingWriter:
         tail = self._tail
         at = tail & _MASK
         n_skipped = 0
-        if at + n_whole > RING_BYTES:
-            n_skipped = RING_BYTES - at
-        if tail + n_skipped + n_whole - self._head > RING_BYTES:
+        if at + n_whole > _RING_BYTES:
+            n_skipped = _RING_BYTES - at
+        if tail + n_skipped + n_whole - self._head > _RING_BYTES:
             self._head = self._words[self._head_word]
-            if tail + n_skipped + n_whole - self._head > RING_BYTES:
+            if tail + n_skipped + n_whole - self._head > _RING_BYTES:
                 return -1
             self._fence.between()
         if n_skipped:
@@ -94,8 +97,8 @@ class RingWriter:
     def has_room_for(self, n_bytes: int) -> bool:
         """Whether `put` would take that many bytes now."""
         n_whole = n_bytes + 15 & -8
-        rest = RING_BYTES - (self._tail & _MASK)
-        needed = self._tail + n_whole + (rest if n_whole > rest else 0) - RING_BYTES
+        rest = _RING_BYTES - (self._tail & _MASK)
+        needed = self._tail + n_whole + (rest if n_whole > rest else 0) - _RING_BYTES
         if needed > self._head:
             self._head = self._words[self._head_word]
             self._fence.between()
@@ -171,12 +174,12 @@ class RingReader:
         at = head & _MASK
         word = self._words[self._start + at >> 3]
         if word == _SKIP:
-            head += RING_BYTES - at
+            head += _RING_BYTES - at
             at = 0
             word = self._words[self._start >> 3]
         n_bytes = word & _SIZE_MASK
         self.kind = word >> 56
-        self.channel = word >> 32 & MAX_CHANNEL
+        self.channel = word >> 32 & _MAX_CHANNEL
         self.at = self._start + at + 8
         self.n_bytes = n_bytes
         self._head = head + (n_bytes + 15 & -8)

@@ -28,6 +28,8 @@ import os
 import platform
 import threading
 
+from pointstamp.compiled import build_info
+
 LINE_WORDS = 8
 """Words in a line of the cache: what two processors write to lies in two."""
 
@@ -144,13 +146,18 @@ def _whole_pages(n_bytes: int) -> int:
     return n_bytes + -n_bytes % PAGE_BYTES
 
 
+_FENCES = build_info() == "compiled" and _HAS_FENCE  # type: ignore[name-defined]  # noqa: F821
+"""Whether C has a fence here: `_HAS_FENCE` and `_fence_in_c` are names of the .pxd alone."""
+
+
 class Fence:
     """Orders what this process writes and reads, as others see it.
 
-    Python has no fences. Taking a lock is an atomic instruction, which is one on x86;
-    on ARM the release of a lock and the taking of it, in this order, are. So we take
-    and release a lock that nothing else wants, which costs 70 ns, and elsewhere than
-    on x86 twice. It belongs to one thread, as a second one would wait for it.
+    Compiled, it is an instruction. Python has none: but taking a lock is an atomic
+    instruction, which is a fence on x86; on ARM the release of a lock and the taking of
+    it, in this order, are. So we take and release a lock that nothing else wants, which
+    costs 70 ns, and elsewhere than on x86 twice. It belongs to one thread, as a second
+    one would wait for it.
     """
 
     def __init__(self) -> None:
@@ -159,6 +166,12 @@ class Fence:
 
     def full(self) -> None:
         """What was written before is seen before what is read after is read."""
+        if _FENCES:
+            _fence_in_c()  # type: ignore[name-defined]  # noqa: F821
+        else:
+            self._take_and_release()
+
+    def _take_and_release(self) -> None:
         # By `with`, in which no signal's handler runs: one that raised between the two would
         # leave the lock taken, and the next call would wait for ever.
         with self._lock:

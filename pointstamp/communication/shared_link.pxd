@@ -1,9 +1,10 @@
 cimport cython
 
-from pointstamp.communication.mailbox cimport Mailbox
-from pointstamp.communication.ring cimport RingReader, RingWriter
+from pointstamp.communication.mailbox cimport Mailbox, message
+from pointstamp.communication.ring cimport RingReader, RingWriter, described
 from pointstamp.communication.segment cimport Fence
-from pointstamp.containers.small_rows cimport RowsReader
+from pointstamp.containers.registry cimport kind_of
+from pointstamp.containers.small_rows cimport RowsReader, pack_columns_head, pack_rows
 
 cdef int _ROWS
 cdef int _VALUES
@@ -13,6 +14,11 @@ cdef int _START
 cdef int _PIECE
 cdef int _RELAYED
 cdef bint _WRITES_VALUES
+cdef Py_ssize_t _INLINE_BYTES
+cdef Py_ssize_t _VALUES_BYTES
+cdef Py_ssize_t _EAGER_BYTES
+cdef Py_ssize_t _MAX_RECORDS
+cdef Py_ssize_t _MAX_CHANNEL
 
 
 cdef class SharedLink:

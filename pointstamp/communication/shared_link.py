@@ -73,6 +73,11 @@ _BLOCK = int(FrameKind.BLOCK)
 _START = int(FrameKind.START)
 _PIECE = int(FrameKind.PIECE)
 _RELAYED = int(FrameKind.RELAYED)
+
+# Compiled, numbers of C.
+_INLINE_BYTES, _VALUES_BYTES, _EAGER_BYTES = INLINE_BYTES, VALUES_BYTES, EAGER_BYTES
+_MAX_RECORDS, _MAX_CHANNEL = MAX_RECORDS, MAX_CHANNEL
+
 _PLACE = struct.Struct("<BQQQ")
 _SIZE = struct.Struct("<BQ")
 
@@ -133,7 +138,7 @@ class SharedLink:
 
     def send(self, channel: int, tag: Any, batch: Any) -> None:
         """Put a message into the ring, or queue it where that is full."""
-        if channel > MAX_CHANNEL:
+        if channel > _MAX_CHANNEL:
             raise _too_high(channel)
         # Rows have a framing of their own in a ring, one pickle with the tag; see `encode_rows`.
         if type(batch) is list:
@@ -141,7 +146,7 @@ class SharedLink:
                 return
             data = encode_rows(batch, tag)
             self.n_sent_bytes += len(data)
-            if len(data) <= INLINE_BYTES:
+            if len(data) <= _INLINE_BYTES:
                 self._put_small(_ROWS, channel, data)
             else:
                 self._put_large(Unsent(_ROWS, channel, [data], len(data)))
@@ -151,7 +156,7 @@ class SharedLink:
         buffers = encode(batch, tag)
         n_bytes = sum(map(len, buffers))
         self.n_sent_bytes += n_bytes
-        if n_bytes <= INLINE_BYTES:
+        if n_bytes <= _INLINE_BYTES:
             self._put_small(_DATA, channel, b"".join(buffers))
         else:
             self._put_large(Unsent(_DATA, channel, buffers, n_bytes))
@@ -164,17 +169,17 @@ class SharedLink:
 
     def _put_values(self, channel: int, tag: Any, batch: list[Any]) -> bool:
         """Write a message of a few plain values where it is read; whether it is one, and fits."""
-        if len(batch) > MAX_RECORDS:
+        if len(batch) > _MAX_RECORDS:
             return False
-        at = self._writer.reserve(VALUES_BYTES)
+        at = self._writer.reserve(_VALUES_BYTES)
         if at < 0:
             return False
-        end = pack_rows(self._octets, at, at + VALUES_BYTES, tag, batch)
+        end = pack_rows(self._octets, at, at + _VALUES_BYTES, tag, batch)
         if end < 0:
             return False
         self._writer.commit(described(_VALUES, channel), end - at)
         self.n_sent_bytes += end - at
-        if self._writer.n_unpublished() > EAGER_BYTES:
+        if self._writer.n_unpublished() > _EAGER_BYTES:
             self._publish()
         return True
 
@@ -197,7 +202,7 @@ class SharedLink:
         self._memory[end : end + n_block] = block
         self._writer.commit(described(_COLUMNS, channel), end + n_block - at)
         self.n_sent_bytes += end + n_block - at
-        if self._writer.n_unpublished() > EAGER_BYTES:
+        if self._writer.n_unpublished() > _EAGER_BYTES:
             self._publish()
         return True
 
@@ -205,11 +210,11 @@ class SharedLink:
         self, kind: int, channel: int, source: int, target: int, buffers: list[Buffer]
     ) -> None:
         """Put what `source` says to `target` into the ring, or queue it where that is full."""
-        if channel > MAX_CHANNEL:
+        if channel > _MAX_CHANNEL:
             raise _too_high(channel)
         body = addressed(kind, source, target, buffers)
         n_bytes = sum(map(len, body))
-        if n_bytes <= INLINE_BYTES:
+        if n_bytes <= _INLINE_BYTES:
             self._put_small(_RELAYED, channel, b"".join(body))
         else:
             self._put_large(Unsent(_RELAYED, channel, body, n_bytes))
@@ -221,7 +226,7 @@ class SharedLink:
     def _put_small(self, kind: int, channel: int, data: bytes) -> None:
         if self.n_unsent or not self._writer.put(described(kind, channel), data):
             self._keep(Unsent(kind, channel, [data], len(data)))
-        elif self._writer.n_unpublished() > EAGER_BYTES:
+        elif self._writer.n_unpublished() > _EAGER_BYTES:
             self._publish()
 
     def _put_large(self, message: Unsent) -> None:
@@ -263,7 +268,7 @@ class SharedLink:
         what = described(message.kind, message.channel)
         if self._pieces:
             return self._put_pieces()
-        if message.n_bytes <= INLINE_BYTES or message.kind not in (
+        if message.n_bytes <= _INLINE_BYTES or message.kind not in (
             _ROWS,
             _DATA,
             _RELAYED,
@@ -293,7 +298,7 @@ class SharedLink:
                 self._pieces[0] = piece[MAX_RECORD_BYTES:]
             else:
                 self._pieces.popleft()
-            if self._writer.n_unpublished() > EAGER_BYTES:
+            if self._writer.n_unpublished() > _EAGER_BYTES:
                 self._publish()
         return True
 

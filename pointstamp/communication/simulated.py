@@ -224,7 +224,7 @@ class SimulatedCommunicator:
 
     def park(self, timeout_s: float | None = None) -> None:
         """Give the driver its turn, once, unless there is something to receive."""
-        if not (self._mailbox.has_touched or self._is_woken or self._network._notices):
+        if not (self._mailbox.has_touched() or self._is_woken or self._network._notices):
             self._network._wait(self.index, timeout_s)
         self._is_woken = False
         if self._network._notices:

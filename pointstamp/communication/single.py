@@ -47,7 +47,7 @@ class SingleCommunicator:
 
     def park(self, timeout_s: float | None = None) -> None:
         """Wait for an `unpark`, unless there is something to receive."""
-        if not self._mailbox.has_touched:
+        if not self._mailbox.has_touched():
             self._awake.wait(timeout_s)
         self._awake.clear()
 

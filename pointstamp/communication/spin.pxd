@@ -1,4 +1,10 @@
 cimport cython
+from cpython.time cimport monotonic as _monotonic_in_c
+
+cdef bint _IS_COMPILED
+
+
+cpdef double now_s() noexcept
 
 
 @cython.final

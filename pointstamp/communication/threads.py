@@ -83,7 +83,7 @@ class ThreadCommunicator:
 
     def park(self, timeout_s: float | None = None) -> None:
         """Wait for something to receive or an `unpark`."""
-        if not (self._inbox or self._mailbox.has_touched or self._group.notices):
+        if not (self._inbox or self._mailbox.has_touched() or self._group.notices):
             self._awake.wait(timeout_s)
         self._awake.clear()
         if self._group.notices:

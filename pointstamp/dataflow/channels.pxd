@@ -1,5 +1,7 @@
 cimport cython
 
+from pointstamp.communication.mailbox cimport ChannelEnd
+from pointstamp.dataflow.backpressure cimport InFlight
 from pointstamp.containers.registry cimport kind_of, n_records, batch_schema
 from pointstamp.progress.change_batch cimport ChangeBatch
 from pointstamp.progress.activation cimport Activation
@@ -14,6 +16,8 @@ cdef object _another(object batch)
 cdef Py_ssize_t _length(object batch) except -1
 
 cdef list _merged(list batches)
+
+cdef ChannelEnd _end_of(object channel)
 
 
 cdef class Pusher:
@@ -49,12 +53,13 @@ cdef class Queue(Pusher):
     cdef readonly long long n_taken
     cdef public object last_time
     cdef readonly object _channel
+    cdef ChannelEnd _end
     cdef readonly list _later
     cdef object _backpressure
-    cdef object _in_flight
+    cdef InFlight _in_flight
     cdef public object reader
     # With the head of the garbage collector a whole number of lines; see `FewCounts`.
-    cdef long long _room[4]
+    cdef long long _room[3]
 
     cpdef push(self, object time, object batch)
     cpdef tuple pull(self)
@@ -63,6 +68,8 @@ cdef class Queue(Pusher):
     cdef _count(self, tuple item, Py_ssize_t sign)
     @cython.locals(n_records=Py_ssize_t, item=tuple)
     cpdef tuple take(self)
+    cdef _pull_channel(self)
+    cpdef discount(self)
     cpdef _keep_next(self)
     cdef _need_local(self)
     @cython.locals(waiting=list, least=dict, batches_at=dict, batches=list)
@@ -83,9 +90,10 @@ cdef class KeyCheckingPusher(Pusher):
 cdef class RemotePusher(Pusher):
     cdef readonly Queue _queue
     cdef readonly object _channel
+    cdef ChannelEnd _end
     cdef readonly Py_ssize_t _index
     cdef readonly Py_ssize_t _peers
-    cdef object _in_flight
+    cdef InFlight _in_flight
 
     cpdef measure(self, object meter)
     cdef void hand(self, Py_ssize_t peer, object time, object batch, Py_ssize_t n_records) except *

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from pointstamp.communication.communicator import Channel
+from pointstamp.communication.communicator import Channel, Message
+from pointstamp.communication.mailbox import ChannelEnd
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.registry import batch_schema, kind_of, n_records
@@ -79,6 +80,11 @@ def _merged(batches: list[Any]) -> list[Any]:
         return batches
     merged = list(chain.from_iterable(batches))
     return [merged] if len(merged) <= MERGED_RECORDS else batches
+
+
+def _end_of(channel: Channel | None) -> ChannelEnd | None:
+    """The channel, if it is a communicator's own, and so of C."""
+    return channel if type(channel) is ChannelEnd else None
 
 
 class Pusher:
@@ -162,6 +168,7 @@ class Queue(Pusher):
         "_backpressure",
         "_budget",
         "_channel",
+        "_end",
         "_in_flight",
         "_is_above_watermark",
         "_is_in_memory",
@@ -184,6 +191,7 @@ class Queue(Pusher):
         """What `put_off_later_rounds` took out of `_local`."""
         self._activation = activation_of(wake)
         self._channel = channel
+        self._end = _end_of(channel)
         self.consumed = consumed
         self.last_time: Any = None
         """For error messages: of what was taken last in this activation."""
@@ -319,7 +327,7 @@ class Queue(Pusher):
             n_records = _length(item[1])
             if self._is_above_watermark and len(self._local) + len(self._later) <= _N_WAITING // 2:
                 self._fall_below()
-        elif self._channel is not None and (message := self._channel.pull()) is not None:
+        elif (message := self._pull_channel()) is not None:
             item = (message.tag, message.batch)
             n_records = _length(item[1])
             if self._in_flight is not None:
@@ -331,6 +339,11 @@ class Queue(Pusher):
         self.consumed.update(item[0], n_records)
         self.last_time = item[0]
         return item
+
+    def _pull_channel(self) -> Message | None:
+        if self._end is not None:
+            return self._end.pull()
+        return None if self._channel is None else self._channel.pull()
 
     def _keep_next(self) -> None:
         """Put what came first with the others, for what looks at all of them."""
@@ -398,7 +411,7 @@ class Queue(Pusher):
         else:
             self._local.clear()
             self._local.set_aside([])
-        self._channel = None
+        self._channel = self._end = None
         if self._aligner is not None:
             self._aligner.clear()
 
@@ -444,11 +457,12 @@ class KeyCheckingPusher(Pusher):
 class RemotePusher(Pusher):
     """What may send to other workers: hands a batch to one of them, or to the queue of this one."""
 
-    __slots__ = ("_channel", "_in_flight", "_index", "_peers", "_queue")
+    __slots__ = ("_channel", "_end", "_in_flight", "_index", "_peers", "_queue")
 
     def __init__(self, queue: Queue, channel: Channel | None, index: int, peers: int) -> None:
         self._queue = queue
         self._channel = channel
+        self._end = _end_of(channel)
         self._index = index
         self._peers = peers
         self._in_flight: InFlight | None = None
@@ -464,7 +478,10 @@ class RemotePusher(Pusher):
             return
         if self._in_flight is not None:
             self._in_flight.sent(peer, batch, n_records)
-        self._channel.send(peer, time, batch)
+        if self._end is None:
+            self._channel.send(peer, time, batch)
+        else:
+            self._end.send(peer, time, batch)
 
 
 class ExchangePusher(RemotePusher):

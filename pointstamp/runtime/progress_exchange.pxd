@@ -1,11 +1,13 @@
 cimport cython
 
+from pointstamp.communication.mailbox cimport ChannelEnd
 from pointstamp.dataflow.step_observer cimport StepObserver
 from pointstamp.progress.subgraph cimport Subgraph
 
 
 cdef class ProgressExchange:
     cdef readonly object channel
+    cdef ChannelEnd _end
     cdef readonly dict subgraphs
     cdef list _others
     cdef StepObserver _log
@@ -23,6 +25,8 @@ cdef class ProgressExchange:
     cpdef send(self)
     @cython.locals(subgraph=Subgraph)
     cdef _receive(self)
+    cdef _send(self, Py_ssize_t peer, object scope, object updates)
+    cdef _pull(self)
     @cython.locals(subgraph=Subgraph)
     cpdef _share_needed(self)
     cpdef bint _is_sending(self) except -1

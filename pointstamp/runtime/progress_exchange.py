@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pointstamp.communication.communicator import Communicator
+from pointstamp.communication.communicator import Communicator, Message
+from pointstamp.communication.mailbox import ChannelEnd
 from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.progress.subgraph import Subgraph
 
@@ -33,6 +34,8 @@ class ProgressExchange:
 
     def __init__(self, communicator: Communicator, log: Logger | None) -> None:
         self.channel = communicator.channel()
+        self._end = self.channel if type(self.channel) is ChannelEnd else None
+        """The same, for calls of C."""
         self.subgraphs: dict[int, Subgraph] = {}
         self._others = [p for p in range(communicator.peers) if p != communicator.index]
         self._log = log
@@ -67,7 +70,7 @@ class ProgressExchange:
             if self._log is not None:
                 self._log.progress_sent(scope, len(updates))
             for peer in self._others:
-                self.channel.send(peer, scope, updates)
+                self._send(peer, scope, updates)
         outbox.clear()
 
     def pace(self, seconds: float) -> int:
@@ -93,16 +96,26 @@ class ProgressExchange:
         self._receive()  # a function of C, with types, which this is not: it is passed on
 
     def _receive(self) -> None:
-        while (message := self.channel.pull()) is not None:
+        while (message := self._pull()) is not None:
             # Before it is counted: the changes of counts are of this moment.
+            scope, updates = message.tag, message.batch
             if self._log is not None:
-                self._log.progress_received(message.tag, message.sender, len(message.batch))
-            subgraph = self.subgraphs.get(message.tag)
+                self._log.progress_received(scope, message.sender, len(updates))
+            subgraph = self.subgraphs.get(scope)
             # Else it is complete here, and no change matters to it.
-            if subgraph is not None and subgraph.accept(message.batch) and self.is_urgent:
+            if subgraph is not None and subgraph.accept(updates) and self.is_urgent:
                 self._holding.append(subgraph)
         if self._holding:
             self._share_needed()
+
+    def _send(self, peer: int, scope: int, updates: Any) -> None:
+        if self._end is None:
+            self.channel.send(peer, scope, updates)
+        else:
+            self._end.send(peer, scope, updates)
+
+    def _pull(self) -> Message | None:
+        return self.channel.pull() if self._end is None else self._end.pull()
 
     def _share_needed(self) -> None:
         """Send at once what peers need of what is held back."""

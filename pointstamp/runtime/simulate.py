@@ -447,7 +447,7 @@ class _Seat:
 
     def _is_roused(self) -> bool:
         """Whether there is something that ends its waiting."""
-        return self._inner._mailbox.has_touched or self._inner._is_woken
+        return self._inner._mailbox.has_touched() or self._inner._is_woken
 
     def channel(self) -> Channel:
         """As the network's."""

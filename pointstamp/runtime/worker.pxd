@@ -1,5 +1,6 @@
 cimport cython
 
+from pointstamp.dataflow.channels cimport Queue
 from pointstamp.dataflow.step_observer cimport StepObserver
 from pointstamp.progress.subgraph cimport Subgraph
 from pointstamp.runtime.installed_dataflow cimport (
@@ -20,6 +21,7 @@ cdef class Worker:
     cdef public object _receive
     cdef public object _flush
     cdef object _calls
+    cdef object _run_idle
     cdef dict _arrivals
     cdef Py_ssize_t _peers
     cdef readonly object _control
@@ -53,3 +55,5 @@ cdef class Worker:
     )
     cdef _visit_dataflows(self)
     cdef _answer_calls(self)
+    @cython.locals(queue=Queue)
+    cdef _discount(self)

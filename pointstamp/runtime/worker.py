@@ -103,7 +103,7 @@ class Worker:
         # Looked up once: a step is short. Samples of it put others here (`watched_samples`).
         self.call_communicator()
         self._alarms = self.timers.waiting
-        self._calls = self.environment.calls
+        self._calls, self._run_idle = self.environment.calls, self.environment.idle.run
         self._arrivals = self.environment.arrivals
         self._in_flight = control.in_flight
         self._subgraphs = progress.subgraphs
@@ -369,7 +369,7 @@ class Worker:
             Seconds to wait at most, if there is no idle work; without it, as long as it takes.
         """
         is_free = self._failure is None and not self._is_stepping
-        if is_free and not (self._active.n or self._calls or self.environment.idle.run()):
+        if is_free and not (self._active.n or self._calls or self._run_idle()):
             if self._alarms:
                 timeout_s = self.timers.wait_s(timeout_s)
             park = self.communicator.park if self.texts is None else self.texts.park

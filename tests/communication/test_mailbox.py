@@ -15,11 +15,11 @@ from pointstamp.errors import UsageError
 def test_messages_for_a_channel_not_made_yet_are_news_once_it_is():
     mailbox = Mailbox()
     mailbox.put(1, Message(0, "early", []))
-    assert not mailbox.has_touched
+    assert not mailbox.has_touched()
     mailbox.make(1, lambda *_: None)
     assert mailbox.touched_channels() == []
     end = mailbox.make(1, lambda *_: None)
-    assert mailbox.has_touched
+    assert mailbox.has_touched()
     assert mailbox.touched_channels() == [1]
     assert end.pull() == (0, "early", [])
     assert end.pull() is None
@@ -66,5 +66,5 @@ def test_a_closed_channel_keeps_nothing_and_is_no_news():
     mailbox.put(0, Message(0, "late", []))
     assert ends[0].pull() is None
     assert mailbox.touched_channels() == [1]
-    assert not mailbox.has_touched
+    assert not mailbox.has_touched()
     ends[0].close()  # twice is once

@@ -11,6 +11,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.containers import Arrays, kind_of
+from pointstamp.dataflow import environment
 from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.errors import UsageError
 from pointstamp.graph import pagerank
@@ -115,18 +116,17 @@ def test_all_messages_of_a_graph_and_of_a_join_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sent, taken, throttled = Counter[int](), Counter[int](), []
-    count_sent, count_taken = InFlight.sent, InFlight.taken
 
-    def note_sent(self: InFlight, peer: int, batch: Any, n_records: int) -> None:
-        sent[type(batch).__name__] += n_records
-        count_sent(self, peer, batch, n_records)
+    class NotingInFlight(InFlight):
+        def sent(self, peer: int, batch: Any, n_records: int) -> None:
+            sent[type(batch).__name__] += n_records
+            super().sent(peer, batch, n_records)
 
-    def note_taken(self: InFlight, sender: int, batch: Any, n_records: int) -> None:
-        taken[type(batch).__name__] += n_records
-        count_taken(self, sender, batch, n_records)
+        def taken(self, sender: int, batch: Any, n_records: int) -> None:
+            taken[type(batch).__name__] += n_records
+            super().taken(sender, batch, n_records)
 
-    monkeypatch.setattr(InFlight, "sent", note_sent)
-    monkeypatch.setattr(InFlight, "taken", note_taken)
+    monkeypatch.setattr(environment, "InFlight", NotingInFlight)
     monkeypatch.setattr(Backpressure, "over", lambda self: throttled.append(self))
     monkeypatch.setattr(Backpressure, "under", lambda self: None)
 

@@ -222,13 +222,13 @@ SOURCE_MUTANTS = [
         shared_memory.check_rings,
         (
             "A record that ends where the ring ends is put behind a mark, though it fits.",
-            "if at + n_whole > RING_BYTES:",
-            "if at + n_whole >= RING_BYTES:",
+            "if at + n_whole > _RING_BYTES:",
+            "if at + n_whole >= _RING_BYTES:",
         ),
         (
             "Skipped bytes are not counted when room is looked for.",
-            "if tail + n_skipped + n_whole - self._head > RING_BYTES:\n                return",
-            "if tail + n_whole - self._head > RING_BYTES:\n                return",
+            "if tail + n_skipped + n_whole - self._head > _RING_BYTES:\n                return",
+            "if tail + n_whole - self._head > _RING_BYTES:\n                return",
         ),
         (
             "A record's size is rounded down to words.",
@@ -243,7 +243,7 @@ SOURCE_MUTANTS = [
         ),
         (
             "The upper half of a channel's number is cut off.",
-            "self.channel = word >> 32 & MAX_CHANNEL",
+            "self.channel = word >> 32 & _MAX_CHANNEL",
             "self.channel = word >> 32 & 0xFFFF",
         ),
         (
