@@ -1,4 +1,4 @@
-from pointstamp.communication.mailbox cimport Mailbox
+from pointstamp.communication.mailbox cimport Mailbox, message
 
 
 cdef class SingleCommunicator:

@@ -1,6 +1,6 @@
 cimport cython
 
-from pointstamp.containers.key_hashes cimport is_its_own_key
+from pointstamp.containers.key_hashes cimport is_its_own_key, split_by_hash
 
 cdef Py_ssize_t _TUPLE
 cdef Py_ssize_t _FLOAT

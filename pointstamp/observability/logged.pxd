@@ -1,5 +1,6 @@
 cimport cython
 
+from pointstamp.containers.registry cimport n_records
 from pointstamp.dataflow.capability cimport Capability
 from pointstamp.metrics.metering cimport MeteredCapabilities, MeteredOperator, MeteredQueue
 from pointstamp.observability.buffer cimport Buffer
