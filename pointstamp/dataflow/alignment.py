@@ -63,7 +63,7 @@ class Epochs:
 
 
 class AlignedFrontier(InputFrontier):
-    """The frontier of an input, as the logic behind a aligner sees it."""
+    """The frontier of an input, as the logic behind an aligner sees it."""
 
     aligner: EpochAligner | None = None
 

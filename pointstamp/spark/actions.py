@@ -7,7 +7,8 @@ what Spark raises.
 
 In the UI they have the line of the program that calls them (`call_sites`).
 
-When an action fails, as one that is cancelled does, workers that still run are ended (`given_up`).
+When an action fails, as one that is cancelled does, workers that still run are ended
+(`cancelled_tasks`).
 
 Before the first of them in a session the Python of the executors is compared with ours.
 """
@@ -23,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.errors import PointstampError
 from pointstamp.spark import driver_control
 from pointstamp.spark.call_sites import call_site, called_at
+from pointstamp.spark.cancelled_tasks import ACTION
 from pointstamp.spark.failures import cancelled, explained
-from pointstamp.spark.given_up import ACTION
 from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import context_of
 

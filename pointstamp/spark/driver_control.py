@@ -20,7 +20,7 @@ from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import WorkerConfig
 from pointstamp.communication.failure import Failure
 from pointstamp.communication.job_control import JobControl
-from pointstamp.spark.given_up import ActionFailed, TaskBegan
+from pointstamp.spark.cancelled_tasks import ActionFailed, TaskBegan
 from pointstamp.spark.run_counts import RunCounts, WorkerCounts
 from pointstamp.spark.session import context_of
 

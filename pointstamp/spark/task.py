@@ -42,9 +42,9 @@ from pointstamp.runtime.introspection import registered
 from pointstamp.runtime.run_options import memory_budget
 from pointstamp.runtime.worker import Worker
 from pointstamp.spark import bridge, packed_batches
+from pointstamp.spark.cancelled_tasks import ended_when_cancelled
 from pointstamp.spark.daemon_restarts import outliving_restarts
 from pointstamp.spark.dry_build import check_result
-from pointstamp.spark.given_up import ended_when_given_up
 from pointstamp.spark.packed_batches import PackedBatch
 from pointstamp.spark.parquet_files import ParquetScan
 from pointstamp.spark.run_counts import Tally, WorkerCounts
@@ -133,7 +133,7 @@ def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
         with (
             outliving_restarts(),
             controlled(job.control, context.partitionId()) as control,
-            ended_when_given_up(context, control),
+            ended_when_cancelled(context, control),
         ):
             communicator = rendezvous(
                 context, job.secret, control, job.certificates, job.connections

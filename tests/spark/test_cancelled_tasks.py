@@ -11,8 +11,8 @@ import pytest
 
 from pointstamp.communication.control import WorkerConfig
 from pointstamp.spark import driver_control
+from pointstamp.spark.cancelled_tasks import ACTION, ended_when_cancelled
 from pointstamp.spark.driver_control import LOOPBACK
-from pointstamp.spark.given_up import ACTION, ended_when_given_up
 from pointstamp.spark.task import controlled
 
 
@@ -35,7 +35,7 @@ def wait_as_a_task(config: WorkerConfig, action: str, fails: str | None) -> bool
     """Wait as a task does for its peers, while an action fails; whether it has waited in vain."""
     with (
         controlled(config, 0, required=True) as control,
-        ended_when_given_up(of_action(action), control),
+        ended_when_cancelled(of_action(action), control),
     ):
         if fails is not None:
             driver_control.end_tasks(config, fails)

@@ -1,4 +1,4 @@
-"""Ends a worker whose task Spark has given up: its Python would compute on, for nothing.
+"""Ends a worker whose task Spark has cancelled: its Python would compute on, for nothing.
 
 When a job is cancelled, Spark asks the Java of a task to end, and Java waits for Python, which is
 not asked. Some four seconds later it has the process killed (`spark.python.task.killTimeout`). So
@@ -59,8 +59,8 @@ class TaskBegan:
 
 
 @contextmanager
-def ended_when_given_up(context: TaskContext, control: ControlClient | None) -> Iterator[None]:
-    """Interrupt what runs inside, in the main thread, once Spark has given up its task."""
+def ended_when_cancelled(context: TaskContext, control: ControlClient | None) -> Iterator[None]:
+    """Interrupt what runs inside, in the main thread, once Spark has cancelled its task."""
     if threading.current_thread() is not threading.main_thread():
         yield  # a task of a test: only main threads can be interrupted
         return
