@@ -26,7 +26,7 @@ from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key, Kind, check_new, columns_of_right
 from pointstamp.containers.small_columns import SmallSplits
-from pointstamp.containers.texts import is_text, text_parts
+from pointstamp.containers.texts import is_text, text_array, text_parts
 from pointstamp.errors import ContainerError, KeyHashError, SchemaError
 from pointstamp.kernels.deal import MAX_DEALT, Dealing, deal, peers_of_hashes, peers_of_ints
 from pointstamp.kernels.hashing import (
@@ -40,7 +40,7 @@ from pointstamp.kernels.hashing import (
     hash_times,
 )
 from pointstamp.kernels.partition import partition
-from pointstamp.kernels.permute import gather
+from pointstamp.kernels.permute import gather, gather_texts
 
 # Any, since the stubs of pyarrow give each type of column a class of its own, without
 # the buffers that are read here.
@@ -300,13 +300,16 @@ def _dealt(batch: pa.RecordBatch, dealing: Dealing) -> list[pa.RecordBatch]:
 
 
 def _taken(batch: pa.RecordBatch, order: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """The records of `batch` in another order; numbers by our kernel, twice as fast as Arrow's."""
+    """The records of `batch` in another order; numbers and texts quicker than Arrow takes them."""
     indices = arrow_array(order)
     if not batch.num_columns:
         return _gathered(batch, indices)  # of arrays there would be no records
 
     def taken(place: int) -> ArrowArray:
         column = batch.column(place)
+        if not column.null_count and is_text(column.type) and len(column):
+            bounds, data = text_parts(column)
+            return text_array(column.type, *gather_texts(contiguous(bounds), data, order))
         if column.null_count or not _is_number(column.type):
             return _take(batch, place, indices)
         return arrow_array(gather(numbers(column), order))

@@ -199,7 +199,8 @@ class _Texts:
 
     def numbers(self, column: Any) -> Numbers:
         """Of each key; those that are new get one."""
-        bounds, data = text_parts(column)
+        found, data = text_parts(column)
+        bounds = contiguous(found.astype(np.int64, copy=False))
         n_more, n_bytes = len(column), int(self._ends[self.n])
         self._slots = reserved(self._slots, self.n, n_more)
         self._ends = with_room(self._ends, self.n + 1, n_more)
@@ -211,7 +212,7 @@ class _Texts:
             self._ends,
             self._texts,
             hash_bytes(bounds, data).view(np.int64),
-            contiguous(bounds.astype(np.int64, copy=False)),
+            bounds,
             data,
             groups,
         )

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 MOST_BYTES = np.iinfo(np.int32).max
@@ -46,13 +45,13 @@ def text_parts(column: Any) -> tuple[npt.NDArray[Any], Bytes]:
     return bounds, np.frombuffer(data or b"", np.uint8)
 
 
-def text_array(kind: pa.DataType, bounds: Ints, data: Bytes) -> Any:
-    """The column of that type which `text_parts` takes apart; `bounds` are int64[n + 1], from 0.
+def text_array(kind: pa.DataType, bounds: npt.NDArray[Any], data: Bytes) -> Any:
+    """The column of that type which `text_parts` takes apart; its bounds are from 0.
 
     >>> text_array(pa.string(), np.array([0, 2, 3]), np.frombuffer(b"abc", np.uint8)).to_pylist()
     ['ab', 'c']
     """
-    ends: Any = bounds if is_large(kind) else bounds.astype(np.int32)
+    ends: Any = bounds.astype(np.int64 if is_large(kind) else np.int32, copy=False)
     texts: Any = data
     parts = [None, pa.py_buffer(ends), pa.py_buffer(texts)]
     return pa.Array.from_buffers(kind, len(bounds) - 1, parts)

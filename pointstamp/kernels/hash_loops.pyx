@@ -563,6 +563,42 @@ cdef gather_as(const Word[::1] values, const int64_t[::1] order, Word[::1] found
         gather_over[Word](values, order, found)
 
 
+ctypedef fused Bound:
+    int32_t
+    int64_t
+
+
+def gather_texts(bounds, const uint8_t[::1] data, const int64_t[::1] order):
+    ends = np.zeros(order.shape[0] + 1, bounds.dtype)
+    if bounds.itemsize == 4:
+        return ends, gather_texts_as[int32_t](bounds, data, order, ends)
+    return ends, gather_texts_as[int64_t](bounds, data, order, ends)
+
+
+cdef gather_texts_as(
+    const Bound[::1] bounds, const uint8_t[::1] data, const int64_t[::1] order, Bound[::1] ends
+):
+    cdef Py_ssize_t i, n = order.shape[0], n_data = data.shape[0]
+    cdef int64_t start, size
+    cdef uint8_t *found
+    with nogil:
+        for i in range(n):
+            ends[i + 1] = ends[i] + bounds[order[i] + 1] - bounds[order[i]]
+    # Of a short text as many bytes as any has are copied: what is beyond it is written again.
+    array = np.empty(ends[n] + SHORT, np.uint8)
+    cdef uint8_t[::1] texts = array
+    with nogil:
+        for i in range(n):
+            start = bounds[order[i]]
+            size = ends[i + 1] - ends[i]
+            found = &texts[ends[i]]
+            if size <= SHORT and start + SHORT <= n_data:
+                memcpy(found, &data[start], SHORT)
+            elif size:
+                memcpy(found, &data[start], size)
+    return array[: ends[n]]
+
+
 cdef void deal_over(
     const Word[::1] values, const uint8_t[::1] near, int64_t[::1] places, Word[::1] found
 ) noexcept nogil:

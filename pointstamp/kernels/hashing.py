@@ -218,7 +218,8 @@ def hash_bytes(offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8]) -> Hashes
     offsets : int32 or int64[n + 1], where each string starts, and the last ends.
     data : uint8[m]
     """
-    return hash_slices(offsets[:-1], offsets[1:], data)
+    bounds = offsets.astype(np.int64, copy=False)  # once, and not of both ends
+    return hash_slices(bounds[:-1], bounds[1:], data)
 
 
 def combine_columns(parts: Sequence[Hashes]) -> Hashes:

@@ -23,6 +23,35 @@ def gather_words(values: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.
     return found
 
 
+@kernel("hash_loops")
+def gather_texts(
+    bounds: npt.NDArray[Any], data: npt.NDArray[np.uint8], order: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
+    """Texts in another order: where each begins now and the last one ends, and their bytes.
+
+    Parameters
+    ----------
+    bounds : int32[n + 1] or int64[n + 1]
+        Where each text begins in `data`, and the last one ends.
+    data : uint8[s]
+    order : int64[m], each at least 0 and below n; this is not checked
+
+    Returns
+    -------
+    (ends, texts) : of the dtype of `bounds`, [m + 1], from 0; uint8[t]
+        What they take together has to be within that dtype.
+
+    >>> data = np.frombuffer(b"onetwothree", np.uint8)
+    >>> ends, texts = gather_texts(np.array([0, 3, 6, 11]), data, np.array([2, 0]))
+    >>> ends.tolist(), bytes(texts)
+    ([0, 5, 8], b'threeone')
+    """
+    ends = np.zeros(len(order) + 1, bounds.dtype)
+    np.cumsum(np.diff(bounds)[order], out=ends[1:])
+    texts = [data[bounds[i] : bounds[i + 1]] for i in order]
+    return ends, np.concatenate(texts) if texts else np.empty(0, np.uint8)
+
+
 def gather(values: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     """`values[order]`.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointstamp.kernels.permute import gather, gather_words
+from pointstamp.kernels.permute import gather, gather_texts, gather_words
 
 DTYPES = ["i1", "u2", "i4", "f4", "i8", "u8", "f8", "?", "M8[s]", "m8[ns]", "c16", "U3", "S5", "O"]
 
@@ -35,3 +37,21 @@ def test_the_kernel_and_its_twin_agree(values: list[int], data: st.DataObject) -
     column = np.array(values, np.uint8)
     order = np.array(data.draw(st.lists(st.integers(0, len(values) - 1))), np.int64)
     assert gather_words(column, order).tolist() == gather_words.plain(column, order).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@given(st.lists(st.binary(max_size=40), min_size=1), st.integers(0, 3), st.data())
+def test_texts_are_gathered(
+    dtype: type[np.signedinteger], texts: list[bytes], shift: int, drawn: st.DataObject
+) -> None:
+    """From anywhere in their bytes, and also where these end."""
+    order = np.array(drawn.draw(st.lists(st.integers(0, len(texts) - 1))), np.int64)
+    bounds = np.cumsum([shift, *map(len, texts)], dtype=dtype)
+    data = np.frombuffer(b"x" * shift + b"".join(texts), np.uint8)
+    for gathered in (gather_texts, gather_texts.plain):
+        ends, found = gathered(bounds, data, order)
+        assert ends.dtype == dtype
+        found = bytes(found)
+        pairs = itertools.pairwise(ends.tolist())
+        assert [found[begin:end] for begin, end in pairs] == [texts[i] for i in order]
+        assert len(found) == ends[-1]
