@@ -291,7 +291,7 @@ class FoldMethods(StreamCore[T]):
             The state of a key that has none; a copy of it.
         on_error : {"raise", "route", "drop"}
             As for `aggregate`: a record on which `fold` fails sends nothing, and leaves the
-            state as it was.
+            state as it was (unless it was changed in place).
 
         >>> import pointstamp as ps
         >>> def total(key, value, state):

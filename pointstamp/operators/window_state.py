@@ -83,9 +83,13 @@ class Pane:
         return self._n_records
 
     def absorb(self, other: Pane) -> None:
-        """Take over what another has."""
+        """Take over what another has, and its time."""
+        self.start = min(self.start, other.start)
+        self.end = max(self.end, other.end)
         for own, more in zip(self.parts, other.parts, strict=True):
             own += more
+        # It may be known where its end was for as long as an earlier window is open.
+        other.parts.clear()
         self._n_records += other._n_records
         self._n_combined += other._n_combined
         other.is_over = True
@@ -217,6 +221,7 @@ class OpenSessions:
         self._storing = storing
         self._sessions: dict[Any, _SessionsOfKey] = {}
         self._ends: list[tuple[int, int, Pane]] = []
+        """A heap of each session, by where it ended when it began: it may end later by now."""
         self._numbers = count()
 
     def add(self, side: int, batch: Any, times: Ints) -> None:
@@ -240,9 +245,15 @@ class OpenSessions:
 
     def least_end(self) -> int | None:
         """See `OpenWindows`."""
-        while self._ends and self._ends[0][2].is_over:
-            heapq.heappop(self._ends)
-        return self._ends[0][0] if self._ends else None
+        while self._ends:
+            end, number, pane = self._ends[0]
+            if pane.is_over:
+                heapq.heappop(self._ends)
+            elif pane.end > end:
+                heapq.heapreplace(self._ends, (pane.end, number, pane))
+            else:
+                return end
+        return None
 
     def pop(self, last: int) -> list[Pane]:
         """See `OpenWindows`."""
@@ -275,17 +286,15 @@ class OpenSessions:
             known = self._sessions[key] = _SessionsOfKey()
         places = known.touched(start, end)
         touched = known.panes[places]
-        if len(touched) == 1 and touched[0].start <= start and end <= touched[0].end:
-            touched[0].add(side, part, self._storing)
-            return
-        whole = Pane(
-            key,
-            min([start, *(pane.start for pane in touched)]),
-            max([end, *(pane.end for pane in touched)]),
-            len(self._keys),
-        )
-        for pane in touched:
-            whole.absorb(pane)
+        if touched:
+            whole = touched[0]
+            whole.start = min(whole.start, start)
+            whole.end = max(whole.end, end)
+            for pane in touched[1:]:
+                whole.absorb(pane)
+            known.panes[places] = [whole]
+        else:
+            whole = Pane(key, start, end, len(self._keys))
+            known.panes[places] = [whole]
+            heapq.heappush(self._ends, (end, next(self._numbers), whole))
         whole.add(side, part, self._storing)
-        known.panes[places] = [whole]
-        heapq.heappush(self._ends, (whole.end, next(self._numbers), whole))

@@ -308,7 +308,7 @@ class WindowMethods(StreamCore[T]):
             What each value starts from; a copy of it.
         on_error : {"raise", "route", "drop"}
             As for `window`, and where `fold` fails: the value stays as it was before that
-            record; of those alone nothing is sent.
+            record (unless it was changed in place); of those alone nothing is sent.
 
         Returns
         -------
@@ -487,6 +487,9 @@ class WindowMethods(StreamCore[T]):
 
         Parameters
         ----------
+        key : callable, str, or sequence of str, optional
+            As for `join`: without one, rows join where they are equal as a whole, and columns
+            are refused. A session without a key is of all records.
         other_time, other_key : optional
             Of the other stream; the default is what is given for this one.
         how : {"inner", "left", "right", "full", "semi", "anti"}

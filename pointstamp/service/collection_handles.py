@@ -330,7 +330,8 @@ class CollectionOutput:
         Parameters
         ----------
         upto : int, optional
-            The epoch, which is waited for; the last that is complete, if not given.
+            The epoch, which is waited for; the last that is complete, if not given. Once the
+            service is stopped, that is the last that changed something.
         after : int, optional
             The epoch before the first; the one before `upto`, if not given.
         timeout_s : float, optional
@@ -414,10 +415,11 @@ class CollectionOutput:
         self._fetched = FetchedOutput(self.name, pairs, service.discarded_of(self.name))
 
     def _last(self) -> int:
-        """The last epoch that is complete, of those that there are."""
+        """The last epoch that is complete; of a stopped service the last that is known here."""
         if self._fetched is None:
             return self._service.last_complete(self.name)
-        return max((epoch for epoch, _ in self._fetched.pairs), default=-1)
+        # Nothing is left of what is discarded, where it adds up to nothing.
+        return max([self._fetched.discarded, *(epoch for epoch, _ in self._fetched.pairs)])
 
     def _read(
         self, upto: int, after: int | None, timeout_s: float | None

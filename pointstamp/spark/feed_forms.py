@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from pointstamp.collections.clock_input import ClockInput
+from pointstamp.collections.inputs import AppendInput
 from pointstamp.collections.schema import Schema, schema_of
-from pointstamp.collections.upserts import CHANGE_TYPE, DIFFS_OF_CHANGES
+from pointstamp.collections.upserts import CHANGE_TYPE, DIFFS_OF_CHANGES, UpsertInput
 from pointstamp.errors import DataError, SchemaError, UsageError
 
 if TYPE_CHECKING:
@@ -109,8 +111,8 @@ def form_of(form: Any, where: str, *, diff: str | None) -> FeedForm:
     """The form of a name, with its options; `UsageError` if there is none, or they do not fit."""
     if form in ("upserts", "debezium"):
         raise UsageError(
-            f"{where}: form={form!r} is for an input that is declared with its key, as "
-            f"collections={{...: ps.UpsertInput(schema, key=...)}}"
+            f"{where}: form={form!r} is for an input of a service that is declared with its key, "
+            f"as collections={{...: ps.UpsertInput(schema, key=...)}}"
         )
     if form not in FORMS:
         raise UsageError(f"{where}: form={form!r} is none; there are {', '.join(map(repr, FORMS))}")
@@ -142,6 +144,13 @@ def table_columns(form: FeedForm, given: StructType) -> StructType:
 
 def given_schemas(collections: Mapping[str, Any], inputs: Iterable[str]) -> dict[str, Schema]:
     """What `collections=` says; `UsageError` if it says nothing of an input."""
+    for name, one in collections.items():
+        if isinstance(one, AppendInput | ClockInput | UpsertInput):
+            raise UsageError(
+                f"collections= declares the input {name!r} as {one!r}, which views and services "
+                "have: give its schema, and rows that come and go by a change data feed or with "
+                "diffs"
+            )
     given = {name: schema_of(schema) for name, schema in collections.items()}
     lacking = [name for name in inputs if name not in given]
     if lacking:

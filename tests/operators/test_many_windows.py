@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,26 @@ def test_a_session_that_stays_open_keeps_its_own_records_only() -> None:
     [pane] = state.pop(1000)
     assert (pane.start, pane.end, pane.n_records) == (0, 24, 15)
     assert sum(part.get_total_buffer_size() for part in pane.parts[0]) == 15 * 16
+
+
+def test_a_session_that_grows_is_kept_once_while_another_one_ends_before_it() -> None:
+    state = window_state.open_windows(ps.Sessions(10), [lambda record: record[0]], Collect(None))
+    state.add(0, [("b", 0)], np.zeros(1, np.int64))
+    tracemalloc.start()
+    try:
+        for time in range(2000):
+            state.add(0, [("a", time)], np.full(1, time))
+            assert state.least_end() == 10
+        n_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert n_bytes < 2000 * 1000  # of each record its batch, and no list of those before it
+    # Two sessions that become one, and end where the later of them did.
+    for time in (-30, -45, -38):
+        state.add(0, [("a", time)], np.full(1, time))
+    found = [(pane.key, pane.start, pane.end, pane.n_records) for pane in state.pop(5000)]
+    assert found == [("a", -45, -20, 3), ("b", 0, 10, 1), ("a", 0, 2009, 2000)]
+    assert state.least_end() is None
 
 
 def test_large_windows_are_not_all_sent_as_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,20 @@ def test_what_is_discarded_is_added_up() -> None:
     assert output.changes(5, after=3) == [(("3",), -1), (("5",), 1), (("x",), 2)]
 
 
+def test_what_is_discarded_may_add_up_to_nothing() -> None:
+    with ps.serve(lambda scope, t: t, 1, threads=True, collections={"t": "a string"}) as service:
+        output = service.output()
+        service.input("t").insert([("x",)])
+        service.advance()
+        service.input("t").delete([("x",)])
+        output.probe.wait(service.advance())
+        output.discard(1)
+        assert output.snapshot() == []
+    assert output.snapshot() == output.snapshot(1) == []
+    output.discard(7)
+    assert output.snapshot() == []
+
+
 def test_several_collections_and_streams_together() -> None:
     def build(scope: Any, words: Any, t: Any) -> Any:
         return {"words": words.exchange("w"), "t": t, "n": t.count()}

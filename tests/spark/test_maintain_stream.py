@@ -51,9 +51,14 @@ def kept(spark: Any, folder: Path, workers: int, build: Any = report, **options:
     return pointstamp.spark.maintain_stream(
         build,
         {"sales": stream(spark, folder / "files")},
-        **{"form": "diff", "diff": "n", "checkpoint": folder / "state", **options},
+        **{
+            "form": "diff",
+            "diff": "n",
+            "checkpoint": folder / "state",
+            "collections": SCHEMAS,
+            **options,
+        },
         workers=workers,
-        collections=SCHEMAS,
     )
 
 
@@ -147,6 +152,11 @@ def test_what_cannot_be_kept_is_refused_by_the_call(spark: Any, tmp_path: Path) 
         kept(spark, tmp_path, 1, lambda scope, sales: {"a": sales, "b": sales})
     with pytest.raises(SchemaError, match="has 'n' besides"):
         kept(spark, tmp_path, 1, form="append", diff=None)
+    with pytest.raises(UsageError, match="form='upserts' is for an input of a service"):
+        kept(spark, tmp_path, 1, form="upserts", diff=None)
+    for declared in (ps.UpsertInput(SALES, key="shop"), ps.AppendInput(SALES), ps.ClockInput()):
+        with pytest.raises(UsageError, match=r"'sales' as .*, which views and services have"):
+            kept(spark, tmp_path, 1, collections={"sales": declared})
 
 
 @pytest.mark.parametrize(
