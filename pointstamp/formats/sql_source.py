@@ -143,6 +143,10 @@ class SqlSource:
         self, connection: Any, partition: str, position: Any, options: Mapping[str, str]
     ) -> tuple[pa.Table, bool]:
         """The next rows, and whether there are no more for now."""
+        if options:
+            # Else the driver takes the columns of SQLite to be those that it has seen last.
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
         rows = self._rows(connection, partition, position, None, options)
         if rows.num_rows <= self._batch_rows:
             connection.rollback()  # nothing has changed; the next batch sees what others have done
