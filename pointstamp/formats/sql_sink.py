@@ -296,10 +296,9 @@ class SqlSinkWriter:
             return columns_of(batch, self._schema, self._sink)
         names = self._schema.names
         if not kind_of(batch).has_columns:
-            try:
-                return pa.RecordBatch.from_pydict(values_of(batch, names, self._sink))
-            except (pa.ArrowException, TypeError, OverflowError) as error:
-                raise SinkError(f"{self._sink}: {str(error).splitlines()[0]}") from error
+            values = values_of(batch, names, self._sink)
+            arrays = [self._column_of(name, values[name]) for name in names]
+            return pa.RecordBatch.from_arrays(arrays, names)
         columns = columns_of(batch, None, self._sink)
         if sorted(columns.schema.names) != sorted(names):
             raise SinkError(
@@ -307,11 +306,19 @@ class SqlSinkWriter:
             )
         return columns.select(names)
 
+    def _column_of(self, name: str, values: list[Any]) -> Any:
+        try:
+            return pa.array(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise SinkError(
+                f"{self._sink}: column {name!r}: {str(error).splitlines()[0]}"
+            ) from error
+
     def _with_decimals(self, batch: Any) -> pa.RecordBatch:
         """The columns of a table in which decimals are of the types that come."""
         schema = self._schema
         if kind_of(batch).has_columns:
-            batch = columns_of(batch, None, self._sink)
+            batch = self._without_texts(columns_of(batch, None, self._sink))
             types = {field.name: field.type for field in batch.schema}
         else:
             values = values_of(batch, schema.names, self._sink)
@@ -327,6 +334,19 @@ class SqlSinkWriter:
                 kind = pa.int64()
             schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
         return columns_of(batch, schema, self._sink)
+
+    def _without_texts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with decimals where it has NUMERIC as the driver reads it, which is texts."""
+        for name in self._numerics:
+            place = batch.schema.get_field_index(name)
+            if place >= 0 and _is_numeric(batch.schema.field(place).type):
+                texts: Any = batch.column(place)
+                values = [
+                    None if text is None else Decimal(text) for text in texts.storage.to_pylist()
+                ]
+                numbers = pa.array(values, self._type_of(name, values))
+                batch = batch.set_column(place, name, numbers)
+        return batch
 
     def _type_of(self, name: str, values: list[Any]) -> pa.DataType:
         """That of records, of which some may be decimals and others integers."""

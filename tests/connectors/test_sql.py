@@ -257,6 +257,17 @@ def test_columns_that_are_changed_while_rows_are_read_are_read_as_they_are(place
     reader.close()  # type: ignore[attr-defined]
 
 
+def test_a_column_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    totals(place)
+    writer = SqlSink(place, "totals").open(ps.SinkContext())
+    for cents in (2**63, "\ud800", [1, "a"]):
+        values = cents if isinstance(cents, list) else [cents]
+        with pytest.raises(SinkError, match="column 'cents': "):
+            writer.write([("a", value, 0.5) for value in values])
+    writer.close()
+
+
 def test_decimals_of_any_size_are_written(server: str) -> None:
     query(server, "CREATE TABLE sums (shop TEXT, cents NUMERIC)")
     sink = SqlSink(server, "sums")
@@ -267,6 +278,13 @@ def test_decimals_of_any_size_are_written(server: str) -> None:
     sink.commit([writer.prepare(0)])
     assert query(server, "SELECT shop, cents::TEXT FROM sums ORDER BY shop") == [
         *[("a", "1.25"), ("b", None), ("c", "7"), ("d", str(2**70)), ("e", None), ("f", "2.5")],
+    ]
+    ((rows, _),) = SqlSource(server, "sums", key="shop").open("rows", None)  # type: ignore[misc]
+    query(server, "DELETE FROM sums")
+    writer.write(rows.to_batches()[0])
+    sink.commit([writer.prepare(1)])
+    assert query(server, "SELECT string_agg(cents::TEXT, ' ' ORDER BY shop) FROM sums") == [
+        (f"1.25 7 {2**70} 2.5",)
     ]
     for value in (1.5, "1.5", True):
         with pytest.raises(SinkError, match="'cents' is NUMERIC, and takes decimals and integers"):
