@@ -23,7 +23,7 @@ import pyarrow as pa
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import SinkError
 from pointstamp.formats.connector_arguments import check_text
-from pointstamp.formats.databases import Connect, Database, is_sqlite, quoted
+from pointstamp.formats.databases import Connect, Database, is_sqlite, parts_of_table, quoted
 from pointstamp.formats.sink_claims import claim, release
 from pointstamp.formats.sink_columns import columns_of, values_of
 
@@ -50,7 +50,7 @@ class SqlSink:
         ADBC's `dbapi`.
     table : str
         Which has to be there, with the columns of what comes; `schema.table` where there are
-        schemas.
+        schemas, and in double quotes, as SQL has it, what has a dot in its name.
     name : str, optional
         Of this sink, the same each time the program begins, and of no other that writes to the
         database; the table's, if not given.
@@ -111,17 +111,16 @@ class SqlSink:
         if name is not None:
             check_text("name", name, "'totals of shops'")
         self._database = Database(place)
-        self._schema_name, _, self._table = table.rpartition(".")
+        parts = parts_of_table(table) or table.split(".")
+        self._schema_name, self._table = ".".join(parts[:-1]), parts[-1]
         self._name = table if name is None else name
-        self._commits = quoted(commits)
+        self._commits = quoted(*(parts_of_table(commits) or commits.split(".")))
 
     def open(self, context: Any) -> SqlSinkWriter:
         """The writer of a worker; see `Sink`."""
         with self._database.connected(SinkError) as connection:
             connection.adbc_connection.set_autocommit(False)
-            schema = connection.adbc_get_table_schema(
-                self._table, db_schema_filter=self._schema_name or None
-            )
+            schema = self._schema_of_table(connection)
             self._make_commits(connection)
             has_types = not is_sqlite(connection)
         trial = self._try if context.commits_later else None
@@ -134,6 +133,19 @@ class SqlSink:
             "knows what is committed: give each its own (name=)",
         )
         return writer
+
+    def _schema_of_table(self, connection: Any) -> pa.Schema:
+        from adbc_driver_manager import AdbcStatusCode, Error
+
+        try:
+            found: pa.Schema = connection.adbc_get_table_schema(
+                self._table, db_schema_filter=self._schema_name or None
+            )
+            return found
+        except Error as error:
+            if error.status_code != AdbcStatusCode.NOT_FOUND:
+                raise
+            raise SinkError(f"{self}: there is no such table") from error
 
     def commit(self, tokens: Sequence[Token]) -> None:
         """Insert what is prepared, unless it is there; see `TransactionalSink`."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pointstamp.containers.conform import conform
 from pointstamp.errors import ColumnError, PositionError, SchemaError, SourceError, UsageError
 from pointstamp.formats.connector_arguments import check_count, check_schema, check_seconds
-from pointstamp.formats.databases import Connect, Database, is_sqlite, is_table, quoted
+from pointstamp.formats.databases import Connect, Database, is_sqlite, parts_of_table, quoted
 
 
 class SqlSource:
@@ -33,8 +33,8 @@ class SqlSource:
         "sqlite:///file.db", "postgresql://...", or a function that gives a new connection of
         ADBC's `dbapi`.
     query : str, or mapping of str to str
-        The name of a table, or a SELECT. A mapping has a query for each partition: they are
-        read side by side, and by several workers.
+        The name of a table, such as `orders`, `shop.orders` or `"my orders"`, or a SELECT. A
+        mapping has a query for each partition: they are read side by side, and by several workers.
     key : str
         A column of the result, by which rows are read. Rows without it (NULL) are left out.
     schema : pyarrow.Schema, optional
@@ -179,7 +179,8 @@ class SqlSource:
         """The rows after a key: as many as are looked at at a time, or all before another key."""
         query = self._queries[partition]
         # What ends with a comment ends with its line.
-        inside = quoted(query) if is_table(query) else f"({query.strip().rstrip(';')}\n)"
+        table = parts_of_table(query)
+        inside = f"({query.strip().rstrip(';')}\n)" if table is None else quoted(*table)
         key = f"pointstamp_rows.{quoted(self._key)}"
         bounds = [(">", position), ("<", before)]
         given = [(sign, value) for sign, value in bounds if value is not None]

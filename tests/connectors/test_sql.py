@@ -26,7 +26,7 @@ from pointstamp.errors import (
     WorkerError,
 )
 from pointstamp.formats import sql_sink
-from pointstamp.formats.databases import Database
+from pointstamp.formats.databases import Database, quoted
 from pointstamp.formats.sql_sink import SqlSink
 from pointstamp.formats.sql_source import SqlSource
 from pointstamp.testing import check_sink, check_source
@@ -69,7 +69,7 @@ def place(address_of_server: str | None, tmp_path: Path) -> Iterator[str]:
         for (name,) in query(address, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
     ]
     for table in tables:
-        query(address, f'DROP TABLE "{table}"')
+        query(address, f"DROP TABLE {quoted(table)}")
 
 
 def query(place: str, *statements: str) -> list[Any]:
@@ -257,6 +257,20 @@ def test_columns_that_are_changed_while_rows_are_read_are_read_as_they_are(place
     reader.close()  # type: ignore[attr-defined]
 
 
+def test_names_may_have_blanks_quotes_and_dots(place: str) -> None:
+    columns = ["the.key", 'a "b"']
+    for name in ('"my orders"', '"a.b"', '"q""q"', '"order"'):
+        query(place, f'CREATE TABLE {name} ("the.key" INTEGER, "a ""b""" TEXT)')
+        sink = SqlSink(place, name)
+        writer = sink.open(ps.SinkContext())
+        writer.write([(2, "x"), dict(zip(columns, (1, None), strict=True))])
+        sink.commit([writer.prepare(0)])
+        writer.close()
+        for of in (name, f"SELECT * FROM {name}"):
+            source = SqlSource(place, of, key="the.key", batch_rows=1)
+            assert [tuple(row.values()) for row in read(source)] == [(1, None), (2, "x")]
+
+
 def test_a_column_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path / 'test.db'}"
     totals(place)
@@ -363,7 +377,7 @@ def test_what_does_not_fit_a_table_is_refused(place: str) -> None:
         writer.write([("a", 1)])
     with pytest.raises(SinkError, match="columns"):
         writer.write(pa.RecordBatch.from_pydict({"shop": ["a"]}))
-    with pytest.raises(SinkError, match="nothing"):
+    with pytest.raises(SinkError, match=r"'nothing'.*: there is no such table"):
         SqlSink(place, "nothing").open(ps.SinkContext())
     with pytest.raises(SinkError, match="nowhere"):
         SqlSink("sqlite:////nowhere/at/all.db", "totals").open(ps.SinkContext())
