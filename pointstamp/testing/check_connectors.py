@@ -212,7 +212,7 @@ def _pickled(position: Any, name: str) -> bytes:
     law = "a position is a plain value, which pickling does not change"
     try:
         stored = pickle.dumps(position)
-        is_same = bool(_comparable(pickle.loads(stored)) == _comparable(position))
+        is_same = _comparable([pickle.loads(stored)]) == _comparable([position])
     except Exception as error:
         raise ConnectorLawError(law, f"partition {name!r}: {position!r}: {error!r}") from error
     _require(is_same, law, f"partition {name!r}: {position!r} is {pickle.loads(stored)!r} then")

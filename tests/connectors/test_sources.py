@@ -502,8 +502,15 @@ class NotNumbers(Ranges):
             yield [(n, [float("nan")], {"x": float("nan")})], (n + 1, float("nan"))
 
 
+class EndsWithNaN(Ranges):
+    def open(self, partition: str, position: Any) -> Iterator[Any]:
+        if position is None:
+            yield [1], float("nan")
+
+
 def test_a_nan_that_is_read_again_is_the_same_record() -> None:
     check_source(NotNumbers({"a": 3}))
+    check_source(EndsWithNaN({"a": 1}))
 
 
 @pytest.mark.parametrize(
