@@ -154,9 +154,9 @@ class SqlSource:
         keys = rows.column(self._key)
         last = keys[-1].as_py()
         # The one row more says whether the others have all of their last key.
-        if isinstance(last, str | bytes | UUID):
+        if isinstance(last, str | bytes | UUID) or last != last:
             # Some of them may have come as bytes that are none, and the database says which texts
-            # are one: case, accents or spaces may be nothing to it.
+            # are one: case, accents or spaces may be nothing to it. NaNs are one to it as well.
             rows = self._rows(connection, partition, position, last, options)
         else:
             rows = rows.slice(0, pc.index(keys, keys[-1]).as_py())

@@ -213,6 +213,21 @@ def test_keys_may_be_times(server: str) -> None:
     query(server, "DROP TABLE visits")
 
 
+def test_keys_may_be_infinite_or_no_numbers(server: str) -> None:
+    values = ["-infinity", "-0.0", "0.0", "infinity", "nan", "nan"]
+    rows = ", ".join(f"('{value}', {n})" for n, value in enumerate(values))
+    query(
+        server,
+        "CREATE TABLE shares (share DOUBLE PRECISION, n INTEGER)",
+        f"INSERT INTO shares VALUES {rows}",
+    )
+    for batch_rows in (2, 3, 100):
+        source = SqlSource(server, "shares", key="share", batch_rows=batch_rows)
+        assert sorted(row["n"] for row in read(source)) == list(range(6))
+        check_source(source, n_positions=2)
+    query(server, "DROP TABLE shares")
+
+
 def test_keys_of_a_type_that_does_not_come_back_are_refused_at_once(server: str) -> None:
     # Where few rows have them, a later run would fail that goes on behind the last.
     query(
