@@ -24,7 +24,8 @@ _DRIVERS = {
     "postgres": "adbc_driver_postgresql",
 }
 
-_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?")
+_PART = r'[^\W\d]\w*|"(?:[^"]|"")+"'
+_NAME = re.compile(rf"({_PART})(?:\.({_PART}))?")
 
 
 class Database:
@@ -125,19 +126,28 @@ def is_sqlite(connection: Any) -> bool:
     return bool(connection.adbc_get_info().get("vendor_name") == "SQLite")
 
 
-def is_table(text: str) -> bool:
-    """Whether a text is the name of a table, and no query.
+def parts_of_table(text: str) -> list[str] | None:
+    """The schema, if there is one, and the name of a table; None of a text that is a query.
 
-    >>> is_table("shop.orders"), is_table("SELECT 1")
-    (True, False)
+    A part that is no word is within double quotes, as SQL has it.
+
+    >>> parts_of_table("shop.orders"), parts_of_table('"my orders"'), parts_of_table("SELECT 1")
+    (['shop', 'orders'], ['my orders'], None)
     """
-    return _NAME.fullmatch(text) is not None
+    found = _NAME.fullmatch(text)
+    if found is None:
+        return None
+    return [
+        part[1:-1].replace('""', '"') if part.startswith('"') else part
+        for part in found.groups()
+        if part is not None
+    ]
 
 
-def quoted(name: str) -> str:
+def quoted(*parts: str) -> str:
     """A name as SQL has it, part by part.
 
-    >>> print(quoted("shop.orders"))
-    "shop"."orders"
+    >>> print(quoted("shop", "my orders"))
+    "shop"."my orders"
     """
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)

@@ -275,6 +275,8 @@ def _as_json(value: Any) -> str:
     >>> _as_json(Decimal("1.20"))
     '1.20'
     """
+    if isinstance(value, datetime.datetime):
+        return _time_text(value)
     if isinstance(value, bytes):
         raise pa.ArrowInvalid(
             f"JSON has no bytes; found {value!r:.80}: make a text of them before, such as by "
@@ -285,6 +287,21 @@ def _as_json(value: Any) -> str:
             f"JSON has no durations; found {str(value)!r}: make an integer of them before, or "
             "write another format"
         )
+    return str(value)
+
+
+def _time_text(value: datetime.datetime) -> str:
+    """A time as Arrow reads it, of a unit that is fine enough for it.
+
+    >>> _time_text(datetime.datetime(2026, 1, 2, 3, 4, 5, 600_000))
+    '2026-01-02 03:04:05.600'
+    """
+    offset = value.utcoffset()
+    if offset is not None and offset.seconds % 60:  # of local time before there were zones
+        value = value.astimezone(datetime.UTC)
+    # Of milliseconds Arrow reads three digits; pandas' times have nanoseconds as well.
+    if value.microsecond and not value.microsecond % 1000 and not getattr(value, "nanosecond", 0):
+        return value.isoformat(" ", "milliseconds")
     return str(value)
 
 

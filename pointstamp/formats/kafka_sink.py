@@ -230,8 +230,12 @@ class KafkaSink:
         found: dict[int, _Commit] = {}
         try:
             for key, value in self._records_of(client):
-                name, worker = json.loads(key)
-                if name == self._name:
+                worker = self._worker_of(key)
+                if worker is None:
+                    continue
+                if value is None:  # it was deleted
+                    found.pop(worker, None)
+                else:
                     run, epoch = json.loads(value)
                     found[worker] = run, epoch
         except KafkaException as error:
@@ -240,7 +244,18 @@ class KafkaSink:
             client.close()
         return found
 
-    def _records_of(self, client: Any) -> Iterator[tuple[bytes, bytes]]:
+    def _worker_of(self, key: bytes | None) -> int | None:
+        """Of a record in the topic of commits, whose it is; None if it is of another sink."""
+        try:
+            name, worker = json.loads(key or b"")
+        except (TypeError, ValueError) as error:
+            raise SinkError(
+                f"{self}: {self._commits!r} has a record that is no commit, of the key {key!r}: "
+                "give a topic that has nothing else as commits="
+            ) from error
+        return int(worker) if name == self._name else None
+
+    def _records_of(self, client: Any) -> Iterator[tuple[bytes | None, bytes | None]]:
         """The keys and values of the topic of commits; of a key, in their order."""
         from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
@@ -310,7 +325,10 @@ class KafkaSinkWriter:
                     f"{self._sink}: a record is a value or a pair of a key and a value, each "
                     f"bytes, text or None; found {record!r}"
                 )
-            key, value = _as_bytes(pair[0]), _as_bytes(pair[1])
+            try:
+                key, value = _as_bytes(pair[0]), _as_bytes(pair[1])
+            except UnicodeEncodeError as error:
+                raise SinkError(f"{self._sink}: a record is no text: {error}") from error
             # Here, and not when the snapshot that has it counts: no program could begin again.
             n_bytes = len(key or b"") + len(value or b"")
             if n_bytes > self._sink.largest:

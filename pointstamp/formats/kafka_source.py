@@ -38,6 +38,9 @@ POLL_S = 0.01
 BEGINNING = -2
 """The offset by which Kafka calls the first message that it has."""
 
+NO_TIME = -1
+"""The time by which Kafka says that a message has none."""
+
 _Place = tuple[str, int]
 """A topic, and the number of a partition of it."""
 
@@ -422,6 +425,7 @@ def _as_record(message: Any) -> KafkaMessage:
         message.topic(),
         message.partition(),
         message.offset(),
-        time_ms if kind else None,  # 0 is TIMESTAMP_NOT_AVAILABLE
+        # 0 is TIMESTAMP_NOT_AVAILABLE, and -1 Kafka's own for a message without one.
+        time_ms if kind and time_ms != NO_TIME else None,
         tuple(message.headers() or ()),
     )

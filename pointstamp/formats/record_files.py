@@ -482,14 +482,32 @@ class _TextBlocks:
 def _with_text(schema: pa.Schema) -> pa.Schema:
     """A schema with texts for days and times, which Arrow's parser of JSON makes of numbers alone.
 
+    Of times within lists and structs it makes none, as Arrow does not cast those.
+
     >>> _with_text(pa.schema([("day", pa.date32()), ("n", pa.int64())]))
     day: string
     n: int64
     """
     for place, field in enumerate(schema):
-        if pa.types.is_date(field.type) or pa.types.is_time(field.type):
-            schema = schema.set(place, field.with_type(pa.string()))
+        kind = pa.string() if pa.types.is_time(field.type) else _with_text_days(field.type)
+        if kind != field.type:
+            schema = schema.set(place, field.with_type(kind))
     return schema
+
+
+def _with_text_days(kind: pa.DataType) -> pa.DataType:
+    """A type with texts for days, also within lists and structs.
+
+    >>> _with_text_days(pa.list_(pa.date32()))
+    ListType(list<item: string>)
+    """
+    if pa.types.is_date(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_text_days(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_text_days(field.type)) for field in kind])
+    return kind
 
 
 def _with_times(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -52,7 +52,7 @@ def columns_of(batch: Any, schema: pa.Schema | None, sink: str) -> pa.RecordBatc
 def _column(values: list[Any], field: Any, sink: str) -> Any:
     try:
         return pa.array(values, field.type)
-    except (pa.ArrowException, TypeError, OverflowError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise SinkError(
             f"{sink}: column {field.name!r} is of {field.type}: {str(error).splitlines()[0]}"
         ) from error

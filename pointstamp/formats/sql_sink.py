@@ -23,7 +23,7 @@ import pyarrow as pa
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import SinkError
 from pointstamp.formats.connector_arguments import check_text
-from pointstamp.formats.databases import Connect, Database, is_sqlite, quoted
+from pointstamp.formats.databases import Connect, Database, is_sqlite, parts_of_table, quoted
 from pointstamp.formats.sink_claims import claim, release
 from pointstamp.formats.sink_columns import columns_of, values_of
 
@@ -50,7 +50,7 @@ class SqlSink:
         ADBC's `dbapi`.
     table : str
         Which has to be there, with the columns of what comes; `schema.table` where there are
-        schemas.
+        schemas, and in double quotes, as SQL has it, what has a dot in its name.
     name : str, optional
         Of this sink, the same each time the program begins, and of no other that writes to the
         database; the table's, if not given.
@@ -111,17 +111,16 @@ class SqlSink:
         if name is not None:
             check_text("name", name, "'totals of shops'")
         self._database = Database(place)
-        self._schema_name, _, self._table = table.rpartition(".")
+        parts = parts_of_table(table) or table.split(".")
+        self._schema_name, self._table = ".".join(parts[:-1]), parts[-1]
         self._name = table if name is None else name
-        self._commits = quoted(commits)
+        self._commits = quoted(*(parts_of_table(commits) or commits.split(".")))
 
     def open(self, context: Any) -> SqlSinkWriter:
         """The writer of a worker; see `Sink`."""
         with self._database.connected(SinkError) as connection:
             connection.adbc_connection.set_autocommit(False)
-            schema = connection.adbc_get_table_schema(
-                self._table, db_schema_filter=self._schema_name or None
-            )
+            schema = self._schema_of_table(connection)
             self._make_commits(connection)
             has_types = not is_sqlite(connection)
         trial = self._try if context.commits_later else None
@@ -134,6 +133,19 @@ class SqlSink:
             "knows what is committed: give each its own (name=)",
         )
         return writer
+
+    def _schema_of_table(self, connection: Any) -> pa.Schema:
+        from adbc_driver_manager import AdbcStatusCode, Error
+
+        try:
+            found: pa.Schema = connection.adbc_get_table_schema(
+                self._table, db_schema_filter=self._schema_name or None
+            )
+            return found
+        except Error as error:
+            if error.status_code != AdbcStatusCode.NOT_FOUND:
+                raise
+            raise SinkError(f"{self}: there is no such table") from error
 
     def commit(self, tokens: Sequence[Token]) -> None:
         """Insert what is prepared, unless it is there; see `TransactionalSink`."""
@@ -296,10 +308,9 @@ class SqlSinkWriter:
             return columns_of(batch, self._schema, self._sink)
         names = self._schema.names
         if not kind_of(batch).has_columns:
-            try:
-                return pa.RecordBatch.from_pydict(values_of(batch, names, self._sink))
-            except (pa.ArrowException, TypeError, OverflowError) as error:
-                raise SinkError(f"{self._sink}: {str(error).splitlines()[0]}") from error
+            values = values_of(batch, names, self._sink)
+            arrays = [self._column_of(name, values[name]) for name in names]
+            return pa.RecordBatch.from_arrays(arrays, names)
         columns = columns_of(batch, None, self._sink)
         if sorted(columns.schema.names) != sorted(names):
             raise SinkError(
@@ -307,11 +318,19 @@ class SqlSinkWriter:
             )
         return columns.select(names)
 
+    def _column_of(self, name: str, values: list[Any]) -> Any:
+        try:
+            return pa.array(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise SinkError(
+                f"{self._sink}: column {name!r}: {str(error).splitlines()[0]}"
+            ) from error
+
     def _with_decimals(self, batch: Any) -> pa.RecordBatch:
         """The columns of a table in which decimals are of the types that come."""
         schema = self._schema
         if kind_of(batch).has_columns:
-            batch = columns_of(batch, None, self._sink)
+            batch = self._without_texts(columns_of(batch, None, self._sink))
             types = {field.name: field.type for field in batch.schema}
         else:
             values = values_of(batch, schema.names, self._sink)
@@ -327,6 +346,19 @@ class SqlSinkWriter:
                 kind = pa.int64()
             schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
         return columns_of(batch, schema, self._sink)
+
+    def _without_texts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with decimals where it has NUMERIC as the driver reads it, which is texts."""
+        for name in self._numerics:
+            place = batch.schema.get_field_index(name)
+            if place >= 0 and _is_numeric(batch.schema.field(place).type):
+                texts: Any = batch.column(place)
+                values = [
+                    None if text is None else Decimal(text) for text in texts.storage.to_pylist()
+                ]
+                numbers = pa.array(values, self._type_of(name, values))
+                batch = batch.set_column(place, name, numbers)
+        return batch
 
     def _type_of(self, name: str, values: list[Any]) -> pa.DataType:
         """That of records, of which some may be decimals and others integers."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pointstamp.containers.conform import conform
 from pointstamp.errors import ColumnError, PositionError, SchemaError, SourceError, UsageError
 from pointstamp.formats.connector_arguments import check_count, check_schema, check_seconds
-from pointstamp.formats.databases import Connect, Database, is_sqlite, is_table, quoted
+from pointstamp.formats.databases import Connect, Database, is_sqlite, parts_of_table, quoted
 
 
 class SqlSource:
@@ -33,8 +33,8 @@ class SqlSource:
         "sqlite:///file.db", "postgresql://...", or a function that gives a new connection of
         ADBC's `dbapi`.
     query : str, or mapping of str to str
-        The name of a table, or a SELECT. A mapping has a query for each partition: they are
-        read side by side, and by several workers.
+        The name of a table, such as `orders`, `shop.orders` or `"my orders"`, or a SELECT. A
+        mapping has a query for each partition: they are read side by side, and by several workers.
     key : str
         A column of the result, by which rows are read. Rows without it (NULL) are left out.
     schema : pyarrow.Schema, optional
@@ -143,6 +143,10 @@ class SqlSource:
         self, connection: Any, partition: str, position: Any, options: Mapping[str, str]
     ) -> tuple[pa.Table, bool]:
         """The next rows, and whether there are no more for now."""
+        if options:
+            # Else the driver takes the columns of SQLite to be those that it has seen last.
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
         rows = self._rows(connection, partition, position, None, options)
         if rows.num_rows <= self._batch_rows:
             connection.rollback()  # nothing has changed; the next batch sees what others have done
@@ -150,9 +154,9 @@ class SqlSource:
         keys = rows.column(self._key)
         last = keys[-1].as_py()
         # The one row more says whether the others have all of their last key.
-        if isinstance(last, str | bytes | UUID):
+        if isinstance(last, str | bytes | UUID) or last != last:
             # Some of them may have come as bytes that are none, and the database says which texts
-            # are one: case, accents or spaces may be nothing to it.
+            # are one: case, accents or spaces may be nothing to it. NaNs are one to it as well.
             rows = self._rows(connection, partition, position, last, options)
         else:
             rows = rows.slice(0, pc.index(keys, keys[-1]).as_py())
@@ -175,7 +179,8 @@ class SqlSource:
         """The rows after a key: as many as are looked at at a time, or all before another key."""
         query = self._queries[partition]
         # What ends with a comment ends with its line.
-        inside = quoted(query) if is_table(query) else f"({query.strip().rstrip(';')}\n)"
+        table = parts_of_table(query)
+        inside = f"({query.strip().rstrip(';')}\n)" if table is None else quoted(*table)
         key = f"pointstamp_rows.{quoted(self._key)}"
         bounds = [(">", position), ("<", before)]
         given = [(sign, value) for sign, value in bounds if value is not None]

@@ -41,7 +41,7 @@ from pointstamp.spark import packed_batches
 from pointstamp.spark.access import QUERY_ID
 from pointstamp.spark.driver_control import worker_config
 from pointstamp.spark.feed_forms import change_column, form_of, given_schemas, table_columns
-from pointstamp.spark.known_schemas import known
+from pointstamp.spark.known_schemas import columns_of_frame, known
 from pointstamp.spark.merging import column_of
 from pointstamp.spark.packed_batches import PackedBatch
 from pointstamp.spark.source import BATCH_ID
@@ -136,15 +136,16 @@ class StreamOfChanges:
         """Of a DataFrame, whose columns have to fit."""
         where = f"input {name!r}"
         how = form_of(form, where, diff=diff)
+        given = columns_of_frame(frame, where)
         if collections is None:
-            schema = schema_of(table_columns(how, frame.schema))
+            schema = schema_of(table_columns(how, given))
         else:
             schema = given_schemas(collections, [name])[name]
-        how.check(frame.schema, schema, where)
+        how.check(given, schema, where)
         # Without versions, by which `maintain` knows what it has had: Spark's log knows that, and
         # has batches end in the middle of one.
         needed = [*schema.names, *filter(None, [change_column(how)])]
-        struct = type(frame.schema)([frame.schema[each] for each in needed])
+        struct = type(given)([given[each] for each in needed])
         selected = known(frame.select(*map(column_of, needed)), struct)
         return cls(name, schema, selected, partial(how.changes, wire=columns_of_changes(schema)))
 

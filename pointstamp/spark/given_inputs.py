@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import ColumnError, SparkSetupError, UsageError
+from pointstamp.spark.known_schemas import columns_of_frame
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def inputs_by_name(build: Callable[..., Any], inputs: Any) -> dict[str, DataFram
                 f"input {name!r} is a stream, which has no end, and a job takes whole DataFrames: "
                 "foreachBatch gives one for each batch; maintain_stream and serve take in streams"
             )
-        _check_columns(name, frame.schema.names)
+        _check_columns(name, columns_of_frame(frame, f"input {name!r}").names)
     return named
 
 

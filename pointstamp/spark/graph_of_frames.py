@@ -42,7 +42,7 @@ from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.column_trees import OF_CONDITIONS, aggregate_tree, is_column, tree_of
-from pointstamp.spark.known_schemas import known
+from pointstamp.spark.known_schemas import columns_of_frame, known
 from pointstamp.spark.merging import column_of
 from pointstamp.spark.run import run
 from pointstamp.spark.sent_messages import sent_by
@@ -108,9 +108,8 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
             _check_columns(edges, [SOURCE, TARGET], "edges")
             ends = edges.selectExpr(f"{SOURCE} as {ID}")
             vertices = ends.union(edges.selectExpr(f"{TARGET} as {ID}")).distinct()
-            of_ids = {edges.schema[name].dataType for name in (SOURCE, TARGET)}
-            if len(of_ids) == 1:
-                (of_id,) = of_ids
+            of_id = _type_of_ends(edges)
+            if of_id is not None:
                 vertices = known(vertices, StructType().add(ID, of_id))
                 self._vertices_are_ends = _is_found_by_workers(of_id)
         _check_columns(vertices, [ID], "vertices")
@@ -523,6 +522,24 @@ _EXACT = {
 }
 
 
+def _type_of_ends(edges: DataFrame) -> DataType | None:
+    """Of what type the union of both ends is; None if that is Spark's to say."""
+    from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
+
+    source, target = (edges.schema[name].dataType for name in (SOURCE, TARGET))
+    if source == target:
+        return source
+    integers: list[DataType] = [ByteType(), ShortType(), IntegerType(), LongType()]
+    if source in integers and target in integers:
+        return max(source, target, key=integers.index)
+    if source.simpleString() != target.simpleString():
+        raise SchemaError(
+            f"{SOURCE!r} of the edges is {source.simpleString()}, and {TARGET!r} "
+            f"{target.simpleString()}: cast one to the type of the other"
+        )
+    return None  # some of its parts may be null at one end alone
+
+
 def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
     """Refuse ends of another type than ids: their hashes differ, so that nothing would be found.
 
@@ -571,6 +588,6 @@ def _check_weights(edges: DataFrame, name: str) -> None:
 
 def _check_columns(frame: DataFrame, needed: Sequence[str], what: str) -> None:
     given: Any = frame  # of any type, until it is looked at
-    if not hasattr(given, "columns") or not hasattr(given, "mapInArrow"):
+    if not hasattr(given, "mapInArrow"):
         raise UsageError(f"{what} of a graph are a DataFrame of Spark, and not {given!r:.200}")
-    check_columns(frame.columns, needed, what)
+    check_columns(columns_of_frame(frame, f"the DataFrame of {what}").names, needed, what)

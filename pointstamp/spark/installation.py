@@ -32,6 +32,7 @@ from weakref import WeakSet
 from pointstamp import compiled
 from pointstamp.errors import SparkSetupError
 from pointstamp.spark.call_sites import call_site, called_at
+from pointstamp.spark.known_schemas import is_of_pipeline
 from pointstamp.spark.session import check_session, context_of, reason
 
 if TYPE_CHECKING:
@@ -239,6 +240,11 @@ def _cannot_ask(text: str) -> SparkSetupError:
             f"the executors run Python {theirs}, and this program Python {ours}: functions cannot "
             f"travel between them. Run both with the same minor version (PYSPARK_PYTHON says which "
             f"Python the executors take)"
+        )
+    if is_of_pipeline(text):
+        return SparkSetupError(
+            "the functions of a declarative pipeline run no jobs, and this needs one, as count, "
+            "bfs, validate and maintain do: make it a table by what is lazy, such as find"
         )
     return SparkSetupError(
         f"the executors cannot be asked what they have: {reason(text)}; see that Spark can start "

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _KEPT = "_cached_schema"
 """The attribute of PySpark."""
 
+_IN_PIPELINE = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
+"""What Spark calls the error of asking it within a function that defines a table."""
+
 _COLUMN = re.compile(
     r"\s*(?:`(?P<quoted>[^`]+)`|(?P<plain>[^\W\d]\w*))(?:\s*:\s*|\s+)(?P<type>[a-z_]+)"
     r"\s*(?:\(\s*(?P<digits>\d+)\s*(?:,\s*(?P<scale>\d+)\s*)?\))?"
@@ -87,6 +90,30 @@ def known(frame: DataFrame, schema: StructType) -> DataFrame:
     if hasattr(frame, _KEPT):
         setattr(frame, _KEPT, schema)
     return frame
+
+
+def columns_of_frame(frame: DataFrame, what: str) -> StructType:
+    """The columns of a DataFrame, for which Spark is asked where they are not known.
+
+    Raises `SchemaError` where it may not be asked: they are to be declared there.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return frame.schema
+    except AnalysisException as error:
+        if not is_of_pipeline(str(error)):
+            raise
+        raise SchemaError(
+            f"{what} has columns that are not known, and the functions of a declarative pipeline "
+            "may not ask Spark for them: declare them, as by "
+            "pointstamp.spark.with_schema(frame, 'src long, dst long')"
+        ) from error
+
+
+def is_of_pipeline(text: str) -> bool:
+    """Whether an error is of asking Spark within a function of a declarative pipeline."""
+    return _IN_PIPELINE in text
 
 
 def struct_of(schema: str | StructType) -> StructType:

@@ -490,6 +490,40 @@ def test_times_of_day_in_json_are_text_or_numbers(tmp_path: Path) -> None:
         records_of(tmp_path / "c.jsonl", schema=pa.schema([("a", pa.time32("s"))]))
 
 
+@pytest.mark.parametrize("zone", [None, "UTC", "+05:30", "Europe/Paris"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_of_every_unit_are_read_from_json_as_they_are_written(
+    tmp_path: Path, unit: str, zone: str | None
+) -> None:
+    # In 1890 Paris was 9 minutes and 21 seconds before Greenwich.
+    of_1890 = {"s": -(10**9) * 5 // 2, "ms": -2_500_000_000_877, "us": -2_500_000_000_000_877}
+    values = pa.array([0, None, -1, 1_700_000_000, of_1890.get(unit, 120_000_000)], pa.int64())
+    times = values.cast(pa.timestamp(unit, zone))
+    inner = pa.StructArray.from_arrays([times], names=["at"])
+    batch = pa.record_batch({"at": times, "inner": inner})
+    assert through_json(tmp_path, batch).equals(batch)
+
+
+def test_days_within_structs_and_lists_are_read_from_json(tmp_path: Path) -> None:
+    days = [datetime.date(2020, 2, 29), None]
+    records = [{"day": days[0], "days": days}, None, {"day": None, "days": None}]
+    kind = pa.struct([("day", pa.date32()), ("days", pa.list_(pa.date32()))])
+    batch = pa.record_batch({"s": pa.array(records, kind), "l": pa.array([records, None, []])})
+    assert through_json(tmp_path, batch).equals(batch)
+
+
+def through_json(folder: Path, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """What is read, by its schema, of a batch that was written."""
+    sink = FileSink(folder / "out", format="json")
+    writer = sink.open(ps.SinkContext())
+    writer.write(batch)
+    sink.commit([writer.prepare(0)])
+    (part,) = (folder / "out").glob("part-*")
+    read = FileSource(part, schema=batch.schema).open(part.name, None)
+    (found,) = [found for found, _ in read if len(found)]
+    return found
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [

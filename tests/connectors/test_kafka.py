@@ -61,6 +61,17 @@ def test_each_partition_is_read_from_every_offset(cluster: KafkaCluster, topic: 
     check_source(source, idle_s=30.0)  # it ends before that
 
 
+def test_a_message_without_a_time_has_none(cluster: KafkaCluster, topic: str) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": cluster.servers, "log_level": 3})
+    for time_ms in (-1, 7):
+        producer.produce(topic, b"x", partition=0, timestamp=time_ms)
+    assert producer.flush(30) == 0
+    source = KafkaSource(cluster.servers, topic, follow=False)
+    assert [message.time_ms for message in read(source, f"{topic}-0")] == [None, 7]
+
+
 def test_one_that_follows_gives_what_comes_and_one_from_the_end_nothing_else(
     cluster: KafkaCluster, topic: str
 ) -> None:
@@ -327,6 +338,8 @@ def test_what_is_no_record_is_refused(cluster: KafkaCluster, topic: str) -> None
     for record in (7, ("key", "value", "more"), ("key", 7)):
         with pytest.raises(SinkError, match=r"a record is a value or a pair .*; found .*7|more"):
             writer.write([record])
+    with pytest.raises(SinkError, match=r"a record is no text: .* surrogates not"):
+        writer.write(["\ud800"])
     assert writer.prepare(1) is None
     writer.close()
 
@@ -365,6 +378,31 @@ def test_a_program_of_the_same_name_commits_what_is_left_and_ends_the_one_before
             first.commit(tokens[1:])
     assert sorted(value for _, value in cluster.seen(topic)) == ["1", "2"]
     writer.close()
+
+
+def test_a_commit_that_was_deleted_is_none(cluster: KafkaCluster, topic: str) -> None:
+    from confluent_kafka import Producer
+
+    def committed() -> list[str]:
+        sink = KafkaSink(cluster.servers, topic, name=topic)
+        sink.commit([{"run": "a", "epoch": 1, "worker": 0, "records": [(None, b"x")]}])
+        return [value for _, value in cluster.seen(topic)]
+
+    assert [committed(), committed()] == [["x"], ["x"]]
+    producer = Producer({"bootstrap.servers": cluster.servers, "log_level": 3})
+    producer.produce(f"{topic}.commits", None, json.dumps([topic, 0]))
+    assert producer.flush(30) == 0
+    assert committed() == ["x", "x"]
+
+
+@pytest.mark.parametrize("key", [None, "", "a", "7", "[1]"])
+def test_a_topic_of_commits_that_has_something_else_is_refused(
+    cluster: KafkaCluster, topic: str, key: str | None
+) -> None:
+    cluster.send(f"{topic}.commits", [(key, "x")], 0)
+    sink = KafkaSink(cluster.servers, topic, name=topic)
+    with pytest.raises(SinkError, match=r"'topic-.*\.commits' has a record that is no commit, of"):
+        sink.commit([{"run": "a", "epoch": 1, "worker": 0, "records": []}])
 
 
 class LostAnswer(EndsAfterCommit, KafkaSink):

@@ -496,6 +496,23 @@ def test_a_source_that_knows_how_much_it_has_is_checked() -> None:
     check_source(Sized({"a": 5, "b": 2}, {"a": 10, "b": 4}, 2))
 
 
+class NotNumbers(Ranges):
+    def open(self, partition: str, position: Any) -> Iterator[Any]:
+        for n in range(int(position[0]) if position else 0, 3):
+            yield [(n, [float("nan")], {"x": float("nan")})], (n + 1, float("nan"))
+
+
+class EndsWithNaN(Ranges):
+    def open(self, partition: str, position: Any) -> Iterator[Any]:
+        if position is None:
+            yield [1], float("nan")
+
+
+def test_a_nan_that_is_read_again_is_the_same_record() -> None:
+    check_source(NotNumbers({"a": 3}))
+    check_source(EndsWithNaN({"a": 1}))
+
+
 @pytest.mark.parametrize(
     ("source", "law"),
     [

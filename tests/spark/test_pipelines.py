@@ -24,6 +24,7 @@ N_FILES = 3
 OTHERS = """
 from pyspark import pipelines as dp
 from pyspark.sql import SparkSession
+import pointstamp as ps
 import pointstamp.spark
 from pointstamp.graph import motifs
 
@@ -55,6 +56,27 @@ def found():
         return motifs(edges, "(a)-[]->(b); (b)-[]->(a)")
 
     return pointstamp.spark.run(build, {"edges": edges()}, "a long, b long", workers=2)
+
+@dp.temporary_view
+def of_two_integers():
+    ends = pointstamp.spark.with_schema(spark.read.table("edges"), "src int, dst long")
+    return pointstamp.spark.graph(ends, workers=2).k_core()
+
+@dp.temporary_view
+def refused():
+    table = spark.read.table("edges")
+    for what, given in (
+        ("with_schema", lambda: pointstamp.spark.graph(table, workers=2)),
+        ("with_schema", lambda: pointstamp.spark.run(lambda scope, edges: edges, table, workers=2)),
+        ("run no jobs", lambda: graph().count("(a)-[]->(b)")),
+    ):
+        try:
+            given()
+        except ps.errors.PointstampError as error:
+            assert what in str(error), error
+        else:
+            raise AssertionError(f"it was to be refused by {what}")
+    return edges()
 """
 
 
