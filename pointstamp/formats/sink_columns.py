@@ -38,7 +38,7 @@ def columns_of(batch: Any, schema: pa.Schema | None, sink: str) -> pa.RecordBatc
                 "columns: give schema=, or make them record batches before"
             )
         values = values_of(batch, schema.names, sink)
-        columns = [_column(values[field.name], field, sink) for field in schema]
+        columns = [column_of(values[f.name], f.name, sink, f.type) for f in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     try:
         if schema is None:
@@ -49,13 +49,13 @@ def columns_of(batch: Any, schema: pa.Schema | None, sink: str) -> pa.RecordBatc
         raise SinkError(f"{sink}: {error}") from error
 
 
-def _column(values: list[Any], field: Any, sink: str) -> Any:
+def column_of(values: list[Any], name: str, sink: str, kind: Any = None) -> Any:
+    """The values as a column of a type, or of the one that they have; `SinkError` if none is."""
     try:
-        return pa.array(values, field.type)
+        return pa.array(values, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise SinkError(
-            f"{sink}: column {field.name!r} is of {field.type}: {str(error).splitlines()[0]}"
-        ) from error
+        what = f"column {name!r}" if kind is None else f"column {name!r} is of {kind}"
+        raise SinkError(f"{sink}: {what}: {str(error).splitlines()[0]}") from error
 
 
 def values_of(records: Any, names: Sequence[str], sink: str) -> dict[str, list[Any]]:

@@ -25,7 +25,7 @@ from pointstamp.errors import SinkError
 from pointstamp.formats.connector_arguments import check_text
 from pointstamp.formats.databases import Connect, Database, is_sqlite, parts_of_table, quoted
 from pointstamp.formats.sink_claims import claim, release
-from pointstamp.formats.sink_columns import columns_of, values_of
+from pointstamp.formats.sink_columns import column_of, columns_of, values_of
 
 FOREIGN_KEY = "23503"
 """SQL's state of a foreign key that is violated; SQLite has none, and says it in words."""
@@ -309,7 +309,7 @@ class SqlSinkWriter:
         names = self._schema.names
         if not kind_of(batch).has_columns:
             values = values_of(batch, names, self._sink)
-            arrays = [self._column_of(name, values[name]) for name in names]
+            arrays = [column_of(values[name], name, self._sink) for name in names]
             return pa.RecordBatch.from_arrays(arrays, names)
         columns = columns_of(batch, None, self._sink)
         if sorted(columns.schema.names) != sorted(names):
@@ -317,14 +317,6 @@ class SqlSinkWriter:
                 f"{self._sink}: the table has the columns {names}; found {columns.schema.names}"
             )
         return columns.select(names)
-
-    def _column_of(self, name: str, values: list[Any]) -> Any:
-        try:
-            return pa.array(values)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise SinkError(
-                f"{self._sink}: column {name!r}: {str(error).splitlines()[0]}"
-            ) from error
 
     def _with_decimals(self, batch: Any) -> pa.RecordBatch:
         """The columns of a table in which decimals are of the types that come."""
