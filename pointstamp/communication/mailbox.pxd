@@ -19,6 +19,9 @@ cdef class ChannelEnd:
     cpdef pull(self)
 
 
+cpdef ChannelEnd end_of(object channel)
+
+
 cdef class Mailbox:
     cdef readonly dict _queues
     cdef readonly Py_ssize_t _n_made

@@ -84,6 +84,11 @@ class ChannelEnd:
         return list(self._arrived)
 
 
+def end_of(channel: Any) -> ChannelEnd | None:
+    """The channel, if it is a communicator's own, which compiled code calls directly."""
+    return channel if type(channel) is ChannelEnd else None
+
+
 class Mailbox:
     """The queues of one worker's channels, and which of them got something new."""
 

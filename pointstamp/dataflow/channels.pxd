@@ -1,6 +1,6 @@
 cimport cython
 
-from pointstamp.communication.mailbox cimport ChannelEnd
+from pointstamp.communication.mailbox cimport ChannelEnd, end_of
 from pointstamp.dataflow.backpressure cimport InFlight
 from pointstamp.containers.registry cimport kind_of, n_records, batch_schema
 from pointstamp.progress.change_batch cimport ChangeBatch
@@ -16,8 +16,6 @@ cdef object _another(object batch)
 cdef Py_ssize_t _length(object batch) except -1
 
 cdef list _merged(list batches)
-
-cdef ChannelEnd _end_of(object channel)
 
 
 cdef class Pusher:

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any
 
 from pointstamp.communication.communicator import Channel, Message
-from pointstamp.communication.mailbox import ChannelEnd
+from pointstamp.communication.mailbox import end_of
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.registry import batch_schema, kind_of, n_records
@@ -80,11 +80,6 @@ def _merged(batches: list[Any]) -> list[Any]:
         return batches
     merged = list(chain.from_iterable(batches))
     return [merged] if len(merged) <= MERGED_RECORDS else batches
-
-
-def _end_of(channel: Channel | None) -> ChannelEnd | None:
-    """The channel, if it is a communicator's own, and so of C."""
-    return channel if type(channel) is ChannelEnd else None
 
 
 class Pusher:
@@ -191,7 +186,7 @@ class Queue(Pusher):
         """What `put_off_later_rounds` took out of `_local`."""
         self._activation = activation_of(wake)
         self._channel = channel
-        self._end = _end_of(channel)
+        self._end = end_of(channel)
         self.consumed = consumed
         self.last_time: Any = None
         """For error messages: of what was taken last in this activation."""
@@ -462,7 +457,7 @@ class RemotePusher(Pusher):
     def __init__(self, queue: Queue, channel: Channel | None, index: int, peers: int) -> None:
         self._queue = queue
         self._channel = channel
-        self._end = _end_of(channel)
+        self._end = end_of(channel)
         self._index = index
         self._peers = peers
         self._in_flight: InFlight | None = None

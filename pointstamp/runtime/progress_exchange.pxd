@@ -1,6 +1,6 @@
 cimport cython
 
-from pointstamp.communication.mailbox cimport ChannelEnd
+from pointstamp.communication.mailbox cimport ChannelEnd, end_of
 from pointstamp.dataflow.step_observer cimport StepObserver
 from pointstamp.progress.subgraph cimport Subgraph
 

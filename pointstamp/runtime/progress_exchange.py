@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from pointstamp.communication.communicator import Communicator, Message
-from pointstamp.communication.mailbox import ChannelEnd
+from pointstamp.communication.mailbox import end_of
 from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.progress.subgraph import Subgraph
 
@@ -34,7 +34,7 @@ class ProgressExchange:
 
     def __init__(self, communicator: Communicator, log: Logger | None) -> None:
         self.channel = communicator.channel()
-        self._end = self.channel if type(self.channel) is ChannelEnd else None
+        self._end = end_of(self.channel)
         """The same, for calls of C."""
         self.subgraphs: dict[int, Subgraph] = {}
         self._others = [p for p in range(communicator.peers) if p != communicator.index]
