@@ -38,7 +38,8 @@ from pointstamp.service.upsert_feed import UpsertFeed
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.spillable import WorkerMemory
-    from pointstamp.service.service import Service, ServiceProbe
+    from pointstamp.service.service import Service
+    from pointstamp.service.service_probe import ServiceProbe
     from pointstamp.service.spec import ServiceSpec
 
 TIMEOUT_S = 60.0
@@ -62,7 +63,7 @@ class CollectionFeed:
     @property
     def time(self) -> int | None:
         """The epoch that `advance` would commit now; None when the collections are closed."""
-        return self.feeds.service.ask(protocol.GetPosition(self.name))
+        return self.feeds.service.position_of(self.name)
 
     def insert(self, rows: Any) -> None:
         """Add each row once.

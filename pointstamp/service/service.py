@@ -21,7 +21,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -43,9 +43,10 @@ from pointstamp.service.fetched_output import FetchedOutput
 from pointstamp.service.in_notebook import shown_in_cell
 from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
 from pointstamp.service.service_metrics import ServiceMetrics
+from pointstamp.service.service_probe import ServiceProbe
 from pointstamp.service.spec import RESULT, ServiceSpec, known
 from pointstamp.service.staging_room import StagingRoom
-from pointstamp.service.supervisor import END_S, Restarting, Supervisor, abandoned
+from pointstamp.service.supervisor import END_S, Reached, Restarting, Supervisor, abandoned
 from pointstamp.service.upsert_feed import UpsertFeed
 
 Answer = TypeVar("Answer")
@@ -54,9 +55,6 @@ Stager = Callable[[str, int, Any], list[StagingHandle] | None]
 """Stages data of a kind that the service does not know; None if it does not know it either."""
 
 LOGGER = logging.getLogger("pointstamp.service")
-
-SOON_S = 5.0
-"""So long an epoch is waited for without a word."""
 
 NewOutput = Callable[["Service", str, Schema], CollectionOutput]
 """Makes what a program holds of an output that is a collection."""
@@ -70,7 +68,8 @@ class Service(contextlib.AbstractContextManager["Service"]):
 
     Any thread may use it; sending to one input from several threads needs an order of theirs.
     When a worker has failed, and is not started again, every method raises the first cause, as
-    a `WorkerError`; when the service has stopped, a `StoppedError`.
+    a `WorkerError`; when the service has stopped, a `StoppedError`, but for what outputs and
+    probes answer then: everything is complete.
     """
 
     def __init__(
@@ -112,6 +111,8 @@ class Service(contextlib.AbstractContextManager["Service"]):
             for name in spec.outputs
         }
         self._is_over = False
+        self._is_complete = False
+        """Whether it was stopped, and all that it was sent is complete."""
         self._stopping = threading.Lock()
         weakref.finalize(self, abandoned, supervisor, page, self._metrics).atexit = False
         self._feeds.ticker.start()
@@ -241,6 +242,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self.wait(protocol.AwaitEpoch(NEVER), None)
             for output in self._outputs.values():
                 output.fetch()
+            self._is_complete = True
             supervisor.end()
             self.ask(protocol.Stop())
         except BaseException:
@@ -304,7 +306,26 @@ class Service(contextlib.AbstractContextManager["Service"]):
         """Whether epochs are complete at one output."""
         return ServiceProbe(self, output)
 
-    # For inputs and outputs.
+    # For inputs, outputs and probes.
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it was stopped, and all that it was sent is complete."""
+        return self._is_complete
+
+    def position_of(self, input: str) -> int | None:
+        """The epoch that an input is at; None when closed, as all of a stopped service are."""
+        try:
+            return self.ask(protocol.GetPosition(input))
+        except StoppedError:
+            if not self._is_complete:
+                raise
+            return None
+
+    @property
+    def reached(self) -> Reached:
+        """What is so again when the workers have started again."""
+        return self._supervisor.reached
 
     def stage_at(
         self, worker: int, input: str, epoch: int, batches: Iterable[pa.RecordBatch]
@@ -389,7 +410,7 @@ class ServiceInput:
     @property
     def time(self) -> int | None:
         """The epoch at which records are sent now; None when it is closed."""
-        return self._service.ask(protocol.GetPosition(self.name))
+        return self._service.position_of(self.name)
 
     def send(
         self,
@@ -529,7 +550,8 @@ class ServiceInput:
     def _now(self) -> int:
         now = self.time
         if now is None:
-            raise StoppedError(f"input {self.name!r} is closed and takes nothing more")
+            why = ": the service has stopped" if self._service.is_complete else ""
+            raise StoppedError(f"input {self.name!r} is closed and takes nothing more{why}")
         return now
 
     def _commit(self, now: int, until: int | None) -> None:
@@ -634,55 +656,3 @@ class ServiceOutput:
             self._fetched.pairs = self._fetched.read(None, None)
         else:
             self._service.discard_of(self.name, upto)
-
-
-@dataclass(frozen=True)
-class ServiceProbe:
-    """Whether epochs are complete, at one output or at all of them."""
-
-    _service: Service
-    _output: str | None
-
-    def less_than(self, epoch: int) -> bool:
-        """Whether an epoch before `epoch` is not complete."""
-        return self.less_equal(epoch_of(epoch) - 1)
-
-    def less_equal(self, epoch: int) -> bool:
-        """Whether `epoch`, or one before it, is not complete."""
-        return not self._service.status().is_complete(self._output, epoch_of(epoch))
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing more comes."""
-        return not self.less_equal(NEVER)
-
-    def wait(self, epoch: int, timeout_s: float | None = TIMEOUT_S) -> None:
-        """Wait until `epoch` is complete.
-
-        Raises
-        ------
-        EpochError
-            If it is not in time; None is as long as it takes.
-
-        After some seconds a warning of the logger "pointstamp.service" says which epochs are
-        committed.
-        """
-        service, output, epoch = self._service, self._output, epoch_of(epoch)
-        request = protocol.AwaitEpoch(epoch, output)
-        soon_s = SOON_S if timeout_s is None else min(SOON_S, timeout_s)
-        is_complete = service.wait(request, soon_s)
-        if not is_complete and timeout_s != soon_s:
-            status = service.status()
-            LOGGER.warning(
-                "service %r: epoch %d is waited for, and not complete after %g s; epochs up to %d "
-                "are committed: %s",
-                *(service.name, epoch, soon_s, status.last_committed(), status),
-            )
-            is_complete = service.wait(request, None if timeout_s is None else timeout_s - soon_s)
-        if not is_complete:
-            where = "" if output is None else f" of output {output!r}"
-            raise EpochError(
-                f"epoch {epoch}{where} is not complete after {timeout_s:g} s: {service.status()}"
-            )
-        for name in service.spec.outputs if output is None else [output]:
-            service._supervisor.reached.note_complete(name, epoch)

@@ -12,7 +12,6 @@ import pyarrow as pa
 from pointstamp.collections.upserts import EventForm
 from pointstamp.containers.text_sweep import SWEEPS
 from pointstamp.errors import InputError
-from pointstamp.service import protocol
 from pointstamp.service.event_columns import event_batch
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class UpsertFeed:
     @property
     def time(self) -> int | None:
         """The epoch that `advance` would commit now; None when the collections are closed."""
-        return self.feeds.service.ask(protocol.GetPosition(self.name))
+        return self.feeds.service.position_of(self.name)
 
     def upsert(self, rows: Any) -> None:
         """Have each row in the place of that of its key.

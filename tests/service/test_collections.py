@@ -169,6 +169,8 @@ def test_what_is_wrong_is_named(threads: bool) -> None:
         service.input("shops").insert([(1, "Rome")])
     with pytest.raises(StoppedError):
         service.advance()
+    assert service.input("shops").time is None
+    assert service.output().probe.done
 
 
 def test_a_commit_that_is_repeated_is_the_epoch_that_it_was() -> None:
@@ -386,7 +388,7 @@ def test_what_an_input_does_not_take_says_what_it_does() -> None:
 
 
 def test_an_epoch_that_is_not_committed_is_said_to_be_waited_for(monkeypatch, caplog) -> None:
-    monkeypatch.setattr("pointstamp.service.service.SOON_S", 0.01)
+    monkeypatch.setattr("pointstamp.service.service_probe.SOON_S", 0.01)
     with serve_report() as service:
         service.advance()
         service.output().snapshot(0)

@@ -179,8 +179,41 @@ def test_stop_drains_and_what_came_out_can_be_read_afterwards():
     service.stop()
     with pytest.raises(StoppedError, match="stopped"):
         service.input("words").send(rows("a"))
-    with pytest.raises(StoppedError, match="stopped"):
+
+
+def test_of_a_stopped_service_every_epoch_is_complete():
+    with serve() as service:
+        service.input("words").send(rows("a"))
+        service.input("words").advance_to(1)
         service.probe.wait(0)
+    for probe in (service.probe, service.output("counts").probe):
+        probe.wait(0)
+        probe.wait(7, timeout_s=None)
+        assert probe.done
+        assert not probe.less_than(7)
+        assert not probe.less_equal(0)
+        with pytest.raises(UsageError, match="an epoch is a whole number"):
+            probe.wait("0")
+
+
+def test_an_input_of_a_stopped_service_is_closed():
+    with serve() as service:
+        service.input("words").send(rows("a"))
+    words = service.input("words")
+    assert words.time is None
+    words.close()
+    with pytest.raises(StoppedError, match=r"'words' is closed .* more: the service"):
+        words.send(rows("a"))
+    with pytest.raises(StoppedError, match="input 'words' is closed"):
+        words.advance_to(9)
+
+
+def test_a_probe_of_an_aborted_service_says_that_it_is():
+    service = serve()
+    service.abort()
+    for use in (lambda: service.probe.wait(0), lambda: service.probe.done):
+        with pytest.raises(StoppedError, match="aborted"):
+            use()
 
 
 def test_what_is_discarded_is_so_at_once_also_where_the_worker_is_at_work():
