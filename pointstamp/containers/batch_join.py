@@ -27,6 +27,7 @@ from pointstamp.containers.join_index import (
     row_keys,
     rows_of,
 )
+from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Kind
 from pointstamp.containers.registry import kind_of
 from pointstamp.containers.row_lists import joined_rows, rows_with_partners
@@ -48,6 +49,71 @@ def check_how(how: Any, operator: str) -> None:
     """
     if how not in HOWS:
         raise BuildError(f"operator {operator!r} joins by how={how!r}; there are {list(HOWS)}")
+
+
+def check_join_keys(keys: tuple[Any, Any], schemas: tuple[Any, Any], operator: str) -> None:
+    """Refuse keys of both sides that no records can be joined by, when the dataflow is built.
+
+    Parameters
+    ----------
+    schemas : tuple of (pyarrow.Schema or None)
+        As far as they are known then.
+
+    Raises
+    ------
+    BuildError
+        If one is no key, if they are of unequally many columns, or if one is not of columns that
+        its schema has; if `schemas` are none.
+
+    >>> check_join_keys(("a", "b"), (None, None), "Join")
+    """
+    for key in keys:
+        check_key(key, operator)
+    sizes = [len(key) if isinstance(key, (list, tuple)) else 1 for key in keys]
+    if sizes[0] != sizes[1]:
+        raise BuildError(
+            f"operator {operator!r} has keys of {sizes[0]} and {sizes[1]} columns, {keys[0]!r} and "
+            f"{keys[1]!r}: give as many on both sides"
+        )
+    is_pair = isinstance(schemas, (tuple, list)) and len(schemas) == 2
+    if not is_pair or not all(each is None or hasattr(each, "names") for each in schemas):
+        raise BuildError(
+            f"operator {operator!r} takes schemas=(left, right), each an Arrow schema or None; "
+            f"found {schemas!r}"
+        )
+    for key, schema, side in zip(keys, schemas, ("left", "right"), strict=True):
+        if schema is None:
+            continue
+        names = [] if key is None or callable(key) else key_names(key)
+        if not names or not set(names) <= set(schema.names):
+            raise BuildError(
+                f"operator {operator!r} has the key {key!r}, and schemas= has the columns "
+                f"{schema.names} of the {side} stream: name one or several of them as its key"
+            )
+
+
+def check_joinable(left: Any, right: Any, keys: tuple[Any, Any]) -> None:
+    """Refuse batches that cannot be joined, whatever their records are.
+
+    Parameters
+    ----------
+    left, right : container or None
+        None: nothing is known of them.
+
+    Raises
+    ------
+    ColumnError
+        If they have columns, and their keys name none.
+    SchemaError
+        If they are of two kinds, or their keys cannot be compared.
+    """
+    sides = [(side, key) for side, key in zip((left, right), keys, strict=True) if side is not None]
+    if len({kind_of(side) for side, _ in sides}) == 2:
+        raise differ(right, left)
+    if all(kind_of(side).has_columns for side, _ in sides):
+        types = [key_types(side, key_names(key)) for side, key in sides]
+        if len(types) == 2:
+            check_comparable(types[0], types[1])
 
 
 def joined(left: Any, right: Any, keys: tuple[Any, Any], how: How, schemas: tuple[Any, Any]) -> Any:

@@ -15,9 +15,8 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypeVar, Unpack, overload
 
-from pointstamp.containers.batch_join import How, check_how
+from pointstamp.containers.batch_join import How, check_how, check_join_keys
 from pointstamp.containers.join_index import JoinIndex, index_for, paired
-from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.durability import OperatorState
@@ -223,15 +222,6 @@ def _send(output: Output, at: InputCapability, time: Any, batch: Any) -> None:
             output.session(capability).give_batch(batch)
 
 
-def _check_keys(keys: tuple[Any, Any], name: str) -> None:
-    sizes = [len(key) if isinstance(key, (list, tuple)) else 1 for key in keys]
-    if sizes[0] != sizes[1]:
-        raise BuildError(
-            f"operator {name!r} has keys of {sizes[0]} and {sizes[1]} columns, {keys[0]!r} and "
-            f"{keys[1]!r}: give as many on both sides"
-        )
-
-
 class JoinMethods(StreamCore[T]):
     """Joins with another stream. Methods of `Stream`."""
 
@@ -369,7 +359,8 @@ class JoinMethods(StreamCore[T]):
         Raises
         ------
         BuildError
-            If there is no such join, or `retain` is given for a join that is not inner.
+            If there is no such join, or `retain` is given for a join that is not inner; if the
+            keys are of unequally many columns, or of columns that `schemas` do not have.
         SchemaError
             While it runs, if the columns of a side are needed and not known, or if the keys of
             both sides have incompatible types, such as strings and numbers.
@@ -386,9 +377,7 @@ class JoinMethods(StreamCore[T]):
         """
         keys = (key, key if other_key is None else other_key)
         refuse_deferred_of(name, *keys)
-        check_key(keys[0], name)
-        check_key(keys[1], name)
-        _check_keys(keys, name)
+        check_join_keys(keys, schemas, name)
         check_how(how, name)
         if retain and how != "inner":
             raise BuildError(

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.batch_join import How, joined
+from pointstamp.containers.batch_join import How, check_joinable, joined
 from pointstamp.containers.event_times import EventTimes, Ints
 from pointstamp.containers.keys import canonical_key, hashable_key
 from pointstamp.containers.registry import n_records
@@ -351,10 +351,16 @@ class Join:
         self._keys = keys
         self._how = how
         self._schemas = list(schemas)
+        self._like: list[Any] = [None, None]
+        """Of each side a batch without records, like the last that has come."""
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
-        """All."""
-        schema = kind_of(batch).schema(batch)
+        """All; raises where they cannot be joined, which is known long before a window ends."""
+        kind, like = kind_of(batch), self._like[side]
+        schema = kind.schema(batch)
+        if like is None or kind_of(like) is not kind or kind.schema(like) != schema:
+            self._like[side] = kind.take(batch, np.empty(0, np.int64))
+            check_joinable(self._like[0], self._like[1], self._keys)
         if schema is not None:
             self._schemas[side] = schema
         return batch

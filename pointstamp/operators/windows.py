@@ -12,7 +12,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, overload
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.batch_join import How, check_how
+from pointstamp.containers.batch_join import How, check_how, check_join_keys
 from pointstamp.containers.event_times import EventTimes
 from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
@@ -497,6 +497,14 @@ class WindowMethods(StreamCore[T]):
         schemas : tuple of (pyarrow.Schema or None), optional
             As for `join`.
 
+        Raises
+        ------
+        BuildError
+            As for `join`.
+        ColumnError, SchemaError
+            With the first batch that cannot be joined: of columns, and the key names none; of
+            rows, and the other stream of columns; or with keys of another type.
+
         Returns
         -------
         (Stream, Stream, Stream)
@@ -517,6 +525,8 @@ class WindowMethods(StreamCore[T]):
         check_how(how, name)
         made = _Made(windows, lateness, clock, on_error, name)
         keys = (key, key if other_key is None else other_key)
+        refuse_deferred_of(name, *keys)
+        check_join_keys(keys, schemas, name)
         left = made.side(self, time, keys[0])
         right = made.side(other, time if other_time is None else other_time, keys[1])
         return made.of([left, right], Join(keys, how, schemas))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.errors import ColumnError, UsageError, WorkerError
+from pointstamp.errors import BuildError, ColumnError, SchemaError, UsageError, WorkerError
 from pointstamp.operators.event_clock import Watermark
 from pointstamp.testing import collect
 
@@ -633,6 +633,63 @@ def test_what_is_of_columns_or_rows_only_is_said(first_cause: Any) -> None:
     assert isinstance(by_name, ColumnError)
     with pytest.raises(WorkerError, match="how='outer'"):
         collect(lambda s: s.to_stream([1]).join_window(s.empty(), ps.Tumbling(1), how="outer")[0])
+
+
+KEYED = pa.RecordBatch.from_pydict({"k": [1, 2], "at": [3, 4]})
+TEXTS = pa.RecordBatch.from_pydict({"k": ["a"], "at": [3]})
+
+
+@pytest.mark.parametrize("windows", [ps.Tumbling(10), ps.Sessions(5)], ids=repr)
+@pytest.mark.parametrize(
+    ("other", "key", "on_error", "error", "text"),
+    [
+        (KEYED, None, "raise", ColumnError, "the key's column, or of several; found None"),
+        (KEYED, None, "drop", ColumnError, "the key's column, or of several; found None"),
+        (KEYED, lambda record: 0, "raise", ColumnError, "column, or"),
+        (TEXTS, "k", "raise", SchemaError, "int64 with string"),
+        ([(1, 3)], None, "raise", (ColumnError, SchemaError), "columns"),
+    ],
+)
+def test_columns_that_cannot_be_joined_are_refused_with_the_first_batch(
+    windows: Any, other: Any, key: Any, on_error: Any, error: Any, text: str, first_cause: Any
+) -> None:
+    def build(scope: Any) -> Any:
+        one = scope.batches_to_stream([KEYED])
+        is_rows = isinstance(other, list)
+        two = scope.to_stream(other) if is_rows else scope.batches_to_stream([other])
+        time = (lambda record: record[1]) if is_rows else "at"
+        joined = one.join_window(two, windows, "at", key, time, on_error=on_error)
+        return joined[0]
+
+    with pytest.raises(WorkerError, match="operator 'JoinWindow' failed at time 0") as raised:
+        collect(build)
+    assert isinstance(first_cause(raised.value), error)
+    assert text in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"schemas": (KEYED.schema, None)}, "has the key None, and schemas= has the columns"),
+        ({"key": "k", "other_key": "z", "schemas": (None, KEYED.schema)}, "'z'.* of the right"),
+        ({"key": "k", "other_key": ["k", "at"]}, "has keys of 1 and 2 columns"),
+        ({"key": "k", "schemas": KEYED.schema}, r"takes schemas=\(left, right\)"),
+        ({"key": "k", "schemas": (KEYED.schema,)}, r"takes schemas=\(left, right\)"),
+    ],
+)
+@pytest.mark.parametrize("is_windowed", [True, False])
+def test_a_join_that_cannot_be_is_refused_when_it_is_built(
+    given: Any, text: str, is_windowed: bool, first_cause: Any
+) -> None:
+    def build(scope: Any) -> Any:
+        one, two = scope.empty(), scope.empty()
+        if is_windowed:
+            return one.join_window(two, ps.Tumbling(10), "at", **given)[0]
+        return one.join(two, **given)
+
+    with pytest.raises(WorkerError, match=text) as raised:
+        collect(build)
+    assert isinstance(first_cause(raised.value), BuildError)
 
 
 @dataclass(frozen=True)
