@@ -22,6 +22,7 @@ from pointstamp.formats.connector_arguments import (
     check_seconds,
     place_of,
 )
+from pointstamp.formats.folder_files import files_below
 from pointstamp.formats.record_files import (
     UTF8,
     Positioned,
@@ -34,7 +35,8 @@ from pointstamp.formats.record_files import (
 class FileSource:
     r"""Reads a file, or all files in a folder and its subfolders; a `Source`.
 
-    Files and folders whose names begin with `.` or `_` are left out. Files must not change once
+    Files and folders whose names begin with `.` or `_` are left out. Symbolic links are followed,
+    except one to a folder that the link itself is in. Files must not change once
     they are there: to be watched for, they are written under another name, such as one with a
     `.` before it, and renamed.
 
@@ -147,20 +149,16 @@ class FileSource:
         info = self._info()
         if info.type == fs.FileType.File:
             return {info.base_name: info.size or 0}
-        selector = fs.FileSelector(self._path, recursive=True)
         root = len(info.path.rstrip("/")) + 1
         try:
-            found = self._filesystem.get_file_info(selector)
-            files = {
-                each.path[root:]: each.size or 0 for each in found if each.type == fs.FileType.File
-            }
+            found = files_below(self._filesystem, self._path)
+            return {each.path[root:]: each.size or 0 for each in found}
         except OSError as error:
             raise SourceError(f"{self._place}: cannot be listed: {error}") from error
         except UnicodeDecodeError as error:
             raise SourceError(
                 f"{self._place}: has a file whose name is not UTF-8, {error.object!r}: rename it"
             ) from error
-        return {path: n_bytes for path, n_bytes in files.items() if not _is_hidden(path)}
 
     def n_before(self, partition: str, position: int) -> int:
         """About how many bytes of a file come before a position.
@@ -221,7 +219,3 @@ class FileSource:
 
     def __repr__(self) -> str:
         return f"FileSource({self._place!r})"
-
-
-def _is_hidden(path: str) -> bool:
-    return any(part.startswith((".", "_")) for part in path.split("/"))

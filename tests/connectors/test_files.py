@@ -299,6 +299,39 @@ def test_a_folder_is_read_with_those_in_it_but_not_what_is_hidden(tmp_path: Path
     assert FileSource(tmp_path).partitions() == ["a.csv", "b/c/1.csv"]
 
 
+def test_a_link_to_a_folder_that_it_is_in_is_not_followed(tmp_path: Path) -> None:
+    watched, elsewhere = tmp_path / "watched", tmp_path / "elsewhere"
+    for folder in (watched / "east", watched / "west", elsewhere):
+        folder.mkdir(parents=True)
+        (folder / "a.csv").write_text("n\n1\n")
+    (watched / "itself").symlink_to(".")
+    (watched / "again").symlink_to(watched)
+    (watched / "east" / "up").symlink_to("..")
+    (watched / "east" / "far_up").symlink_to(tmp_path)
+    (watched / "linked.csv").symlink_to("east/a.csv")
+    (watched / "gone").symlink_to("nowhere")
+    (watched / "north").symlink_to(elsewhere)
+    (elsewhere / "back").symlink_to(watched)
+    (tmp_path / "by_link").symlink_to(watched)
+    files = ["east/a.csv", "linked.csv", "north/a.csv", "west/a.csv"]
+    local = fs.LocalFileSystem()
+    assert FileSource(watched).partitions() == files
+    assert FileSource(tmp_path / "by_link").partitions() == files
+    assert FileSource(f"file://{watched}/").partitions() == files
+    below = fs.SubTreeFileSystem(str(tmp_path), local)
+    assert FileSource("watched", filesystem=below).partitions() == files
+    assert len(ps.testing.collect(lambda scope: scope.source(FileSource(watched)))) == 4
+
+
+def test_two_folders_that_link_to_each_other_are_read_once_each_way(tmp_path: Path) -> None:
+    for name, other in (("one", "two"), ("two", "one")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.csv").write_text("n\n1\n")
+        (tmp_path / name / "other").symlink_to(tmp_path / other)
+    files = ["one/a.csv", "one/other/a.csv", "two/a.csv", "two/other/a.csv"]
+    assert FileSource(tmp_path).partitions() == files
+
+
 def test_what_is_no_source_of_files_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"found \['a.csv'\]; a folder has several files"):
         FileSource(["a.csv"])
