@@ -123,7 +123,23 @@ class Database:
 
 def is_sqlite(connection: Any) -> bool:
     """Whether a connection is to SQLite, which has no types of columns."""
-    return bool(connection.adbc_get_info().get("vendor_name") == "SQLite")
+    return vendor_of(connection) == "SQLite"
+
+
+def vendor_of(connection: Any) -> str | None:
+    """What the database is called, such as "PostgreSQL"; None if its driver does not say."""
+    name: str | None = connection.adbc_get_info().get("vendor_name")
+    return name
+
+
+def execute(
+    connection: Any, statement: str, values: tuple[Any, ...] | None = None
+) -> list[tuple[Any, ...]]:
+    """Have a statement run; the rows that it gives."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+        return found
 
 
 def parts_of_table(text: str) -> list[str] | None:

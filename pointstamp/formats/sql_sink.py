@@ -14,18 +14,24 @@ every one does, and what a program that was lost has left there would have to be
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
-from pointstamp.containers.registry import kind_of
 from pointstamp.errors import SinkError
 from pointstamp.formats.connector_arguments import check_text
-from pointstamp.formats.databases import Connect, Database, is_sqlite, parts_of_table, quoted
+from pointstamp.formats.databases import (
+    Connect,
+    Database,
+    execute,
+    is_sqlite,
+    parts_of_table,
+    quoted,
+)
+from pointstamp.formats.filled_columns import filled_by
 from pointstamp.formats.sink_claims import claim, release
-from pointstamp.formats.sink_columns import column_of, columns_of, values_of
+from pointstamp.formats.table_columns import TableColumns
 
 FOREIGN_KEY = "23503"
 """SQL's state of a foreign key that is violated; SQLite has none, and says it in words."""
@@ -50,7 +56,9 @@ class SqlSink:
         ADBC's `dbapi`.
     table : str
         Which has to be there, with the columns of what comes; `schema.table` where there are
-        schemas, and in double quotes, as SQL has it, what has a dot in its name.
+        schemas, and in double quotes, as SQL has it, what has a dot in its name. Of SQLite and
+        PostgreSQL, dictionaries and batches may be without columns that the database fills: those
+        with a default, computed ones, and those that may be null.
     name : str, optional
         Of this sink, the same each time the program begins, and of no other that writes to the
         database; the table's, if not given.
@@ -62,7 +70,8 @@ class SqlSink:
     ------
     SinkError
         When the dataflow is built, if the database or the table is not there, or another sink of
-        the run has this name; later, if a record does not fit the table, or the database refuses.
+        the run has this name; later, if a record does not fit the table, or is without a column
+        that the database cannot fill, before any is written; or if the database refuses.
 
     Notes
     -----
@@ -121,10 +130,12 @@ class SqlSink:
         with self._database.connected(SinkError) as connection:
             connection.adbc_connection.set_autocommit(False)
             schema = self._schema_of_table(connection)
+            filled = filled_by(connection, *filter(None, (self._schema_name, self._table)))
             self._make_commits(connection)
             has_types = not is_sqlite(connection)
         trial = self._try if context.commits_later else None
-        writer = SqlSinkWriter(repr(self), context.index, context.run, schema, has_types, trial)
+        columns = TableColumns(repr(self), schema, filled, has_types)
+        writer = SqlSinkWriter(repr(self), context.index, context.run, columns, trial)
         claim(
             writer,
             context,
@@ -185,11 +196,11 @@ class SqlSink:
 
         probe = f"SELECT 1 FROM {self._commits} WHERE 1 = 0"
         try:
-            _execute(connection, probe)
+            execute(connection, probe)
         except Error:
             connection.adbc_connection.rollback()
             try:
-                _execute(
+                execute(
                     connection,
                     f"CREATE TABLE IF NOT EXISTS {self._commits} (sink TEXT, worker BIGINT, "
                     "run TEXT, epoch BIGINT, PRIMARY KEY (sink, worker))",
@@ -198,19 +209,19 @@ class SqlSink:
             except Error:
                 # Another worker has made it at the same time; or else this says what is wrong.
                 connection.adbc_connection.rollback()
-                _execute(connection, probe)
+                execute(connection, probe)
 
     def _is_committed(self, connection: Any, token: Token) -> bool:
         """Whether a token's rows are there; until this transaction ends no other adds them."""
         place = self._name, token["worker"]
         # A write to begin with: it has the lock that is needed later. Where a read comes first,
         # SQLite refuses the write if another program has written between the two.
-        _execute(
+        execute(
             connection,
             f"UPDATE {self._commits} SET epoch = epoch WHERE sink = $1 AND worker = $2",
             place,
         )
-        rows = _execute(
+        rows = execute(
             connection,
             f"SELECT run, epoch FROM {self._commits} WHERE sink = $1 AND worker = $2",
             place,
@@ -225,8 +236,8 @@ class SqlSink:
                     self._table, batch, mode="append", db_schema_name=self._schema_name or None
                 )
         place = self._name, token["worker"]
-        _execute(connection, f"DELETE FROM {self._commits} WHERE sink = $1 AND worker = $2", place)
-        _execute(
+        execute(connection, f"DELETE FROM {self._commits} WHERE sink = $1 AND worker = $2", place)
+        execute(
             connection,
             f"INSERT INTO {self._commits} (sink, worker, run, epoch) VALUES ($1, $2, $3, $4)",
             (*place, token["run"], token["epoch"]),
@@ -245,17 +256,13 @@ class SqlSinkWriter:
         sink: str,
         index: int,
         run: str,
-        schema: pa.Schema,
-        has_types: bool,
+        columns: TableColumns,
         trial: Callable[[Sequence[Token]], list[Token]] | None,
     ) -> None:
         self._sink = sink
         self._index = index
         self._run = run
-        self._schema = schema
-        self._has_types = has_types
-        self._numerics = [field.name for field in schema if _is_numeric(field.type)]
-        """Columns that have decimals of any size, for which Arrow has no type."""
+        self._columns = columns
         self._trial = trial
         self._tried: list[Token] = []
         """What was prepared, and may not be committed yet."""
@@ -263,16 +270,7 @@ class SqlSinkWriter:
 
     def write(self, batch: Any) -> None:
         """Take a batch, of any container with columns, or of records."""
-        columns = self._columns(batch)
-        if not self._has_types:
-            # Here, as what is refused when the snapshot counts is so each time a program begins.
-            for field in columns.schema:
-                if _sqlite_refuses(field.type):
-                    raise SinkError(
-                        f"{self._sink}: column {field.name!r} is of type {field.type}, which the "
-                        "driver of SQLite does not take: make it a number or a text before"
-                    )
-        self._batches.append(columns)
+        self._batches += self._columns.of(batch)
 
     def prepare(self, epoch: int) -> Token | None:
         """All rows of the epoch are the token; see `TransactionalWriter`."""
@@ -300,98 +298,3 @@ class SqlSinkWriter:
         release(self)
         self._batches = []
         self._tried = []
-
-    def _columns(self, batch: Any) -> pa.RecordBatch:
-        if self._numerics:
-            return self._with_decimals(batch)
-        if self._has_types:
-            return columns_of(batch, self._schema, self._sink)
-        names = self._schema.names
-        if not kind_of(batch).has_columns:
-            values = values_of(batch, names, self._sink)
-            arrays = [column_of(values[name], name, self._sink) for name in names]
-            return pa.RecordBatch.from_arrays(arrays, names)
-        columns = columns_of(batch, None, self._sink)
-        if sorted(columns.schema.names) != sorted(names):
-            raise SinkError(
-                f"{self._sink}: the table has the columns {names}; found {columns.schema.names}"
-            )
-        return columns.select(names)
-
-    def _with_decimals(self, batch: Any) -> pa.RecordBatch:
-        """The columns of a table in which decimals are of the types that come."""
-        schema = self._schema
-        if kind_of(batch).has_columns:
-            batch = self._without_texts(columns_of(batch, None, self._sink))
-            types = {field.name: field.type for field in batch.schema}
-        else:
-            values = values_of(batch, schema.names, self._sink)
-            types = {name: self._type_of(name, values[name]) for name in self._numerics}
-        for name in self._numerics:
-            kind = types.get(name, pa.null())
-            if not (pa.types.is_decimal(kind) or pa.types.is_integer(kind)):
-                if not pa.types.is_null(kind):
-                    raise SinkError(
-                        f"{self._sink}: column {name!r} is NUMERIC, and takes decimals and "
-                        f"integers; found {kind}"
-                    )
-                kind = pa.int64()
-            schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
-        return columns_of(batch, schema, self._sink)
-
-    def _without_texts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with decimals where it has NUMERIC as the driver reads it, which is texts."""
-        for name in self._numerics:
-            place = batch.schema.get_field_index(name)
-            if place >= 0 and _is_numeric(batch.schema.field(place).type):
-                texts: Any = batch.column(place)
-                values = [
-                    None if text is None else Decimal(text) for text in texts.storage.to_pylist()
-                ]
-                numbers = pa.array(values, self._type_of(name, values))
-                batch = batch.set_column(place, name, numbers)
-        return batch
-
-    def _type_of(self, name: str, values: list[Any]) -> pa.DataType:
-        """That of records, of which some may be decimals and others integers."""
-        try:
-            # Arrow makes no decimals of integers beside them.
-            found: pa.DataType = pa.array(
-                [Decimal(v) if type(v) is int else v for v in values]
-            ).type
-            return found
-        except (pa.ArrowException, TypeError) as error:
-            raise SinkError(
-                f"{self._sink}: column {name!r} is NUMERIC, and takes decimals and integers: "
-                f"{str(error).splitlines()[0]}"
-            ) from error
-
-
-def _is_numeric(kind: pa.DataType) -> bool:
-    return isinstance(kind, pa.OpaqueType) and kind.type_name == "numeric"
-
-
-def _sqlite_refuses(kind: pa.DataType) -> bool:
-    """Whether the driver of SQLite takes no column of a type.
-
-    >>> _sqlite_refuses(pa.decimal128(5, 2)), _sqlite_refuses(pa.timestamp("us"))
-    (True, False)
-    """
-    of = pa.types
-    if of.is_dictionary(kind):
-        return not (of.is_string(kind.value_type) or of.is_large_string(kind.value_type))
-    return bool(
-        of.is_decimal(kind)
-        or of.is_time(kind)
-        or of.is_duration(kind)
-        or of.is_date64(kind)
-        or of.is_nested(kind)
-    )
-
-
-def _execute(connection: Any, statement: str, values: tuple[Any, ...] | None = None) -> list[Any]:
-    """Have a statement run; the rows that it gives."""
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        found: list[Any] = cursor.fetchall()
-        return found

@@ -390,13 +390,91 @@ def test_what_does_not_fit_a_table_is_refused(place: str) -> None:
     writer = SqlSink(place, "totals").open(ps.SinkContext())
     with pytest.raises(SinkError, match=r"a record has the columns \['shop', .*; found \('a', 1\)"):
         writer.write([("a", 1)])
-    with pytest.raises(SinkError, match="columns"):
-        writer.write(pa.RecordBatch.from_pydict({"shop": ["a"]}))
+    with pytest.raises(SinkError, match=r"the table has the columns .*; found \['shops'\]"):
+        writer.write(pa.RecordBatch.from_pydict({"shops": ["a"]}))
+    with pytest.raises(SinkError, match=r"found \['cents', 'cents'\]"):
+        writer.write(pa.RecordBatch.from_arrays([pa.array([1])] * 2, ["cents", "cents"]))
+    with pytest.raises(SinkError, match=r"found \['cent', 'shop'\] in \{'shop': 'a', 'cent': 1\}"):
+        writer.write([{"shop": "a", "cent": 1}])
+    with pytest.raises(SinkError, match=r"found \[\] in \{\}"):
+        writer.write([{}])
     with pytest.raises(SinkError, match=r"'nothing'.*: there is no such table"):
         SqlSink(place, "nothing").open(ps.SinkContext())
     with pytest.raises(SinkError, match="nowhere"):
         SqlSink("sqlite:////nowhere/at/all.db", "totals").open(ps.SinkContext())
     writer.close()
+
+
+def filling(place: str) -> None:
+    """A table that can fill all but the shop."""
+    key = "id SERIAL PRIMARY KEY" if place.startswith("postgres") else "id INTEGER PRIMARY KEY"
+    query(
+        place,
+        f"CREATE TABLE totals ({key}, shop VARCHAR(20) NOT NULL, cents INTEGER, "
+        "coin VARCHAR(3) DEFAULT 'EUR' NOT NULL, "
+        "more INTEGER GENERATED ALWAYS AS (cents + 1) STORED)",
+    )
+
+
+def test_what_a_table_fills_may_be_absent(place: str) -> None:
+    filling(place)
+    sink = SqlSink(place, "totals")
+    batches: list[Any] = [
+        [{"shop": "a", "cents": 1}, {"shop": "b", "cents": 2}, {"shop": "c"}],
+        [{"coin": "USD", "shop": "d"}, {"cents": None, "shop": "e"}],
+        pa.RecordBatch.from_pydict({"cents": [5, None], "shop": ["f", "g"]}),
+    ]
+    rows = "SELECT shop, cents, coin, more FROM totals"
+    check_sink(sink, batches, lambda: query(place, rows))
+    found = {row[0]: row[1:] for row in query(place, rows)}
+    assert found == {
+        "a": (1, "EUR", 2),
+        "b": (2, "EUR", 3),
+        "c": (None, "EUR", None),
+        "d": (None, "USD", None),
+        "e": (None, "EUR", None),
+        "f": (5, "EUR", 6),
+        "g": (None, "EUR", None),
+    }
+
+
+def test_what_a_table_needs_is_asked_for_before_anything_is_written(place: str) -> None:
+    filling(place)
+    records = [{"shop": "a"}, {"cents": 2, "coin": "USD"}]
+    with pytest.raises(WorkerError, match=r"\['shop'\] are needed; found \['cents', 'coin'\] in"):
+        ps.run(once(place, records), threads=True)
+    batch = pa.RecordBatch.from_pydict({"cents": [1]})
+    with pytest.raises(SinkError, match=r"\['shop'\] are needed; found \['cents'\]"):
+        SqlSink(place, "totals").open(ps.SinkContext()).write(batch)
+    assert query(place, "SELECT * FROM totals") == []
+
+
+def test_a_key_that_sqlite_does_not_fill_is_needed(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    keys = {
+        "a": "k TEXT PRIMARY KEY",
+        "b": "k INTEGER, n INTEGER, PRIMARY KEY (k, n)",
+        "c": "k INTEGER PRIMARY KEY, n INTEGER) WITHOUT ROWID --",
+    }
+    for table, columns in keys.items():
+        query(place, f"CREATE TABLE {table} ({columns}\n)".replace("--\n)", ""))
+        writer = SqlSink(place, table).open(ps.SinkContext())
+        with pytest.raises(SinkError, match=r"of which \['k'.*are needed"):
+            writer.write([{"n": 1}])
+        writer.close()
+
+
+def test_decimals_may_be_absent(server: str) -> None:
+    query(server, "CREATE TABLE sums (shop TEXT, cents NUMERIC, share NUMERIC DEFAULT 0.5)")
+    try:
+        writer = SqlSink(server, "sums").open(ps.SinkContext())
+        writer.write([{"shop": "a", "cents": decimal.Decimal("1.25")}, {"shop": "b"}])
+        SqlSink(server, "sums").commit([writer.prepare(0)])
+        writer.close()
+        found = query(server, "SELECT shop, cents::TEXT, share::TEXT FROM sums")
+        assert found == [("a", "1.25", "0.5"), ("b", None, "0.5")]
+    finally:
+        query(server, "DROP TABLE sums")
 
 
 @pytest.mark.parametrize(
