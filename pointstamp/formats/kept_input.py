@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pointstamp.errors import FileFormatError
+from pointstamp.formats.owned_folder import owned_folder
 
 _FOLDER, _NAME = "pointstamp-stdin-", "standard input"
 
@@ -20,16 +20,19 @@ def at_hand(path: str) -> Iterator[str]:
     if path != "-":
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
-        kept = Path(folder, _NAME)
+    folder = owned_folder(_FOLDER)
+    try:
+        kept = folder.path / _NAME
         try:
             with kept.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
         except OSError as error:
             raise FileFormatError(
-                f"standard input: cannot be read, or not be kept in {folder}: {error.strerror}"
+                f"standard input: cannot be read, or not be kept in {folder.path}: {error.strerror}"
             ) from error
         yield str(kept)
+    finally:
+        folder.remove()
 
 
 def called(path: Path) -> str:

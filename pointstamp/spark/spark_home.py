@@ -14,16 +14,19 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import site
-import tempfile
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from zipfile import ZipFile
 
+from pointstamp.formats.owned_folder import owned_folder
+
 ARCHIVES = Path("python", "lib")
 """Where they are in a home."""
+
+PREFIX = "pointstamp-spark-"
+"""Of the names of homes. Those of programs that were killed are removed when the next is made."""
 
 ARCHIVED = ("pyspark", "py4j")
 """What is in the archives."""
@@ -44,10 +47,10 @@ def of_installed() -> Path | None:
     is_found = {folder.parent for folder in folders} <= {Path(place).resolve() for place in places}
     if not is_found or not (home / ARCHIVES).is_dir():
         return None
-    folder = Path(tempfile.mkdtemp(prefix="pointstamp-spark-"))
-    atexit.register(_remove, folder, os.getpid())
-    link(home, folder)
-    return folder
+    folder = owned_folder(PREFIX)
+    atexit.register(folder.remove)
+    link(home, folder.path)
+    return folder.path
 
 
 def link(home: Path, folder: Path) -> None:
@@ -59,8 +62,3 @@ def link(home: Path, folder: Path) -> None:
     for archive in (home / ARCHIVES).glob("*.zip"):
         # Spark looks for data sources of Python only where these files are.
         ZipFile(folder / ARCHIVES / archive.name, "w").close()
-
-
-def _remove(folder: Path, made_by: int) -> None:
-    if os.getpid() == made_by:
-        shutil.rmtree(folder, ignore_errors=True)
