@@ -346,10 +346,10 @@ class Expression:
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # as in pandas
-        return _comparison(self, "==", other)
+        return _comparison(self, "==", _no_null(self, "==", other, "is_null"))
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]  # as in pandas
-        return _comparison(self, "!=", other)
+        return _comparison(self, "!=", _no_null(self, "!=", other, "is_not_null"))
 
     def __lt__(self, other: Any) -> Expression:
         return _comparison(self, "<", other)
@@ -462,6 +462,9 @@ def col(name: str) -> Expression:
 
 def lit(value: Any) -> Expression:
     """A literal: the same value for all records. None is a null of the type that is needed.
+
+    An integer is a long and a float a double, and so is what is computed of it and of a column of
+    fewer bits; `cast` makes it as narrow again.
 
     Raises
     ------
@@ -645,6 +648,16 @@ def _logic(left: Any, sign: str, right: Any) -> Expression:
         return logic(boolean(first, one), sign, boolean(second, two))
 
     return Expression((one, two), bind, _binary(sign))
+
+
+def _no_null(left: Expression, sign: str, right: Any, instead: str) -> Any:
+    """What is not Python's None, with which SQL's comparison is null whatever the other is."""
+    if right is None:
+        raise SchemaError(
+            f"({left} {sign} None) would be null for all records, as in SQL: write "
+            f"{left}.{instead}(), or compare with lit(None) if that is meant"
+        )
+    return right
 
 
 def _comparison(left: Any, sign: str, right: Any) -> Expression:

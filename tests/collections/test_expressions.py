@@ -11,6 +11,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp import col
+from pointstamp.collections.schema import schema_of
 from pointstamp.errors import BuildError, ColumnError, DataError, OperatorError, SchemaError
 
 
@@ -156,7 +157,8 @@ def test_a_decimal_sum_that_does_not_fit_names_its_group() -> None:
          ["a", None]),
         (ps.lit(None).cast("decimal(9,2)"), [None, None]),
         (col("n") + None, [None, None]),
-        (col("n") == None, [None, None]),  # noqa: E711  (an expression)
+        (col("n") == ps.lit(None), [None, None]),
+        (ps.lit(None) != col("n"), [None, None]),
         ((col("n") == 1) | ps.lit(None), [True, None]),
         (ps.lit(None).fill_null(3), [3, 3]),
         (ps.lit(None).is_null(), [True, True]),
@@ -171,6 +173,37 @@ def test_a_decimal_sum_that_does_not_fit_names_its_group() -> None:
 )  # fmt: skip
 def test_a_null_takes_the_type_of_its_context(expression: Any, expected: list[Any]) -> None:
     assert values(expression, "n long", (1,), (2,)) == expected
+
+
+def test_a_comparison_with_none_is_refused_with_what_is_meant() -> None:
+    with pytest.raises(
+        SchemaError, match=r"\(col\('n'\) == None\) .*: write col\('n'\)\.is_null\(\)"
+    ):
+        col("n") == None  # noqa: B015, E711  (an expression)
+    with pytest.raises(SchemaError, match=r"write \(col\('n'\) \+ 1\)\.is_not_null\(\)"):
+        None != col("n") + 1  # noqa: B015, E711, SIM300
+
+
+TYPES = "n int?, s short, b long, u uint8, f float, d double"
+
+
+@pytest.mark.parametrize(
+    ("kind", "expressions"),
+    [
+        ("long", [col("n") + 1, 1 - col("s"), col("s") * col("s"), col("u") - col("u")]),
+        ("long", [col("s") // 2, col("s") % 2, -col("n"), col("n").abs()]),
+        ("long", [col("n").fill_null(0), ps.coalesce(col("n"), col("s"))]),
+        ("long", [ps.when(col("s") > 0).then(col("s")).otherwise(0)]),
+        ("int", [(col("n") + 1).cast("int"), col("n").round(), ps.coalesce(col("n"), col("n"))]),
+        ("float", [col("f") + col("f"), col("f") // col("f"), col("f").abs(), col("f").floor()]),
+        ("double", [col("f") + 1, col("f") * 2.5, col("f") + col("s"), col("f") - col("d")]),
+        ("double", [col("s") / 2, col("f") / col("f"), col("f").sqrt(), col("f").fill_null(0)]),
+    ],
+)
+def test_the_type_of_a_result_is_as_documented(kind: str, expressions: list[Any]) -> None:
+    assert [each.bind(schema_of(TYPES)).type.name for each in expressions] == [kind] * len(
+        expressions
+    )
 
 
 def test_a_null_without_a_context_is_refused_by_name() -> None:
