@@ -23,6 +23,7 @@ from pyarrow import fs
 
 from pointstamp.errors import CheckpointWarning, FileFormatError, SinkError
 from pointstamp.formats.connector_arguments import check_schema, place_of
+from pointstamp.formats.json_types import json_schema
 from pointstamp.formats.record_files import filesystem_of
 from pointstamp.formats.sink_claims import claim, release
 from pointstamp.formats.sink_columns import columns_of
@@ -64,6 +65,9 @@ class FileSink:
     Guarantees: with a checkpoint exactly once, however often the program is killed: a file is
     there, whole, when its epoch counts, and is not written again. Without one an epoch's files
     are there when the epoch is complete. On this machine files are synced before they count.
+
+    In JSON a day, a time and a decimal are texts, and a map is a list of objects such as
+    `[{"key": "a", "value": 1}]`. A `FileSource` reads all of them back by `schema=`.
 
     Examples
     --------
@@ -258,9 +262,8 @@ class _JsonLines:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the records."""
-        for place, field in enumerate(batch.schema):
-            if pa.types.is_time(field.type):  # of which Python's has no nanoseconds
-                batch = batch.set_column(place, field.name, batch.column(place).cast(pa.string()))
+        # Python's times have no nanoseconds, and its pairs, of a map, would be lists.
+        batch = batch.cast(json_schema(batch.schema))
         lines = [json.dumps(record, default=_as_json) for record in batch.to_pylist()]
         self._raw.write("".join(f"{line}\n" for line in lines).encode())
 

@@ -84,7 +84,9 @@ class FileSource:
 
     A time with an offset, such as `2026-01-01T00:00:00+02:00`, is the same moment in UTC: of CSV
     with that zone. Of JSON, Arrow finds times without a zone; `schema=` can have
-    `pa.timestamp("us", "UTC")` for them.
+    `pa.timestamp("us", "UTC")` for them. By `schema=` days and times of day are read of texts or
+    numbers, also within lists and structs, and a map of a list such as
+    `[{"key": "a", "value": 1}]`.
 
     Examples
     --------

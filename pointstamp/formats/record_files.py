@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 import pyarrow.parquet as pq
@@ -31,6 +30,7 @@ from pointstamp.errors import (
 )
 from pointstamp.formats.csv_lines import BOM, csv_lines
 from pointstamp.formats.csv_nulls import csv_table
+from pointstamp.formats.json_types import parsed_as
 
 FORMATS = {
     ".parquet": "parquet",
@@ -243,13 +243,9 @@ class RecordFile:
 
         def typed(data: bytes, schema: pa.Schema | None) -> pa.Table:
             """The table; a day, or a time of day, is a text in JSON, or a number."""
-            if schema is None or (in_text := _with_text(schema)) == schema:
+            if schema is None:
                 return table(data, schema)
-            try:
-                found = table(data, in_text)
-            except pa.ArrowException:
-                return table(data, schema)
-            return _with_times(found, schema)
+            return parsed_as(schema, lambda of: table(data, of))
 
         with self._bytes() as text:
             first = text.peek()
@@ -477,56 +473,6 @@ class _TextBlocks:
                 lines.check_closed(self._file.path, self.position)
             return len(data)
         return data.rfind(b"\n") + 1 if lines is None else lines.last_end()
-
-
-def _with_text(schema: pa.Schema) -> pa.Schema:
-    """A schema with texts for days and times, which Arrow's parser of JSON makes of numbers alone.
-
-    Of times within lists and structs it makes none, as Arrow does not cast those.
-
-    >>> _with_text(pa.schema([("day", pa.date32()), ("n", pa.int64())]))
-    day: string
-    n: int64
-    """
-    for place, field in enumerate(schema):
-        kind = pa.string() if pa.types.is_time(field.type) else _with_text_days(field.type)
-        if kind != field.type:
-            schema = schema.set(place, field.with_type(kind))
-    return schema
-
-
-def _with_text_days(kind: pa.DataType) -> pa.DataType:
-    """A type with texts for days, also within lists and structs.
-
-    >>> _with_text_days(pa.list_(pa.date32()))
-    ListType(list<item: string>)
-    """
-    if pa.types.is_date(kind):
-        return pa.string()
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_with_text_days(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_with_text_days(field.type)) for field in kind])
-    return kind
-
-
-def _with_times(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the times of a schema in place of their texts, which Arrow does not cast.
-
-    >>> table = pa.table({"at": ["12:30:00.5", None]})
-    >>> _with_times(table, pa.schema([("at", pa.time32("ms"))])).column("at").to_pylist()
-    [datetime.time(12, 30, 0, 500000), None]
-    """
-    for place, field in enumerate(schema):
-        if pa.types.is_time(field.type):
-            join: Any = pc.binary_join_element_wise
-            times: Any = (
-                join("1970-01-01 ", table.column(place), "")
-                .cast(pa.timestamp("ns"))
-                .cast(field.type)
-            )
-            table = table.set_column(place, field, times)
-    return table
 
 
 def format_of(path: str, given: str | None = None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import decimal
 import gzip
 import json
 import math
@@ -543,6 +544,61 @@ def test_days_within_structs_and_lists_are_read_from_json(tmp_path: Path) -> Non
     kind = pa.struct([("day", pa.date32()), ("days", pa.list_(pa.date32()))])
     batch = pa.record_batch({"s": pa.array(records, kind), "l": pa.array([records, None, []])})
     assert through_json(tmp_path, batch).equals(batch)
+
+
+AT = datetime.time(1, 2, 3, 4000)
+DAY = datetime.date(2020, 2, 29)
+TIME = pa.time64("us")
+TEXT = pa.string()
+AS_WRITTEN: list[tuple[list[Any], pa.DataType]] = [
+    ([[("a", 1), ("b", None)], None, []], pa.map_(TEXT, pa.int64())),
+    ([[(DAY, decimal.Decimal("1.20"))]], pa.map_(pa.date32(), pa.decimal128(9, 2))),
+    ([[(AT, {"at": AT})], None], pa.map_(TIME, pa.struct([("at", TIME)]))),
+    ([[[("a", AT)], None]], pa.list_(pa.map_(TEXT, TIME))),
+    ([{"m": [("a", [AT])]}, None, {"m": None}], pa.struct([("m", pa.map_(TEXT, pa.list_(TIME)))])),
+    ([{"at": AT}, {"at": None}, None], pa.struct([("at", TIME)])),
+    ([[1, None], None], pa.list_(pa.time64("ns"))),
+    ([[AT, None], None], pa.large_list(pa.time32("ms"))),
+    ([[AT, AT], None], pa.list_(TIME, 2)),
+    ([[1, 2], None], pa.list_(pa.int16(), 2)),
+    ([["a", None], None], pa.large_list(pa.dictionary(pa.int8(), TEXT))),
+    (["a", "b", None, "a"], pa.dictionary(pa.int32(), TEXT)),
+    ([1.5, None], pa.float16()),
+    ([DAY, None], pa.date64()),
+]
+
+
+@pytest.mark.parametrize(("values", "kind"), AS_WRITTEN, ids=str)
+def test_what_is_written_as_json_is_read_by_its_schema(
+    tmp_path: Path, values: list[Any], kind: pa.DataType
+) -> None:
+    batch = pa.record_batch({"n": range(len(values)), "v": pa.array(values, kind)})
+    found = through_json(tmp_path, batch)
+    assert found.schema == batch.schema
+    assert found.equals(batch)
+
+
+def test_times_within_structs_may_be_numbers(tmp_path: Path) -> None:
+    schema = pa.schema([("s", pa.struct([("at", pa.time32("s")), ("day", pa.date32())]))])
+    (tmp_path / "n.jsonl").write_text('{"s": {"at": 3723, "day": 1}}\n{}\n')
+    wanted = {"at": datetime.time(1, 2, 3), "day": datetime.date(1970, 1, 2)}
+    assert records_of(tmp_path / "n.jsonl", schema=schema) == [(None,), (wanted,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[["a", 1]]', r"a map, as in column 'm', is read of a list such as \[\{\"key\": 1"),
+        ('{"a": 1}', r"a map, as in column 'm', is read of a list such as \[\{\"key\": 1"),
+        ('[{"key": null, "value": 1}]', "an entry of a map<string, int64> has no 'key'"),
+        ("[null]", "an entry of a map<string, int64> has no 'key'"),
+    ],
+)
+def test_a_map_of_another_form_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "m.jsonl").write_text(f'{{"m": {text}}}\n')
+    schema = pa.schema([("m", pa.map_(pa.string(), pa.int64()))])
+    with pytest.raises(WorkerError, match=rf"m\.jsonl, bytes 0 to .*{said}"):
+        records_of(tmp_path / "m.jsonl", schema=schema)
 
 
 def through_json(folder: Path, batch: pa.RecordBatch) -> pa.RecordBatch:
