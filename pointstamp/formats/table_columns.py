@@ -6,7 +6,7 @@ are another batch, which is inserted by another statement: their order stays.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
@@ -27,20 +27,21 @@ class TableColumns:
         How a message calls the sink.
     schema : pyarrow.Schema
         Of the table, as the driver gives it.
-    filled : collection of str
-        Columns that records may be without.
+    filled : mapping of str to bool
+        Columns that records may be without, and whether those are null then.
     has_types : bool
         Whether values are cast to the types of the schema; SQLite takes values of any type.
     """
 
     def __init__(
-        self, sink: str, schema: pa.Schema, filled: Collection[str], has_types: bool
+        self, sink: str, schema: pa.Schema, filled: Mapping[str, bool], has_types: bool
     ) -> None:
         self._sink = sink
         self._schema = schema
         self._filled = filled
         self._has_types = has_types
         self._names = frozenset(schema.names)
+        self._nulls = frozenset(name for name, is_null in filled.items() if is_null)
 
     def of(self, batch: Any) -> list[pa.RecordBatch]:
         """A batch of any container with columns, or of records, as batches for the table.
@@ -65,18 +66,26 @@ class TableColumns:
         """What has the same columns, and the part of the schema that it has."""
         kind = kind_of(batch)
         if kind.has_columns:
-            yield batch, self._part(kind.names(batch), "")
+            columns = kind.names(batch)
+            yield batch, self._part(columns, columns, "")
             return
         for names, alike in groupby(kind.records(batch), self._names_of):
             records = list(alike)
-            yield records, self._part(names, f" in {records[0]!r}")
+            given = list(records[0]) if isinstance(records[0], dict) else names
+            part = self._part(names, given, f" in {records[0]!r}")
+            yield [_completed(record, part.names) for record in records], part
 
     def _names_of(self, record: Any) -> frozenset[str]:
-        """The columns of a record; without names it has them all."""
-        has_names = isinstance(record, dict) and record.keys() != self._names
-        return frozenset(record) if has_names else self._names
+        """The columns of a record; without names it has them all.
 
-    def _part(self, names: Collection[str], where: str) -> pa.Schema:
+        What is null where it is absent is there as well: so records that have it, and others, are
+        one batch.
+        """
+        if not isinstance(record, dict) or record.keys() == self._names:
+            return self._names
+        return self._nulls.union(record) if record else frozenset()
+
+    def _part(self, names: Collection[str], found: Collection[str], where: str) -> pa.Schema:
         """The columns of the table that are named; raises where it takes no such records."""
         of_table = self._schema.names
         absent = [name for name in of_table if name not in names and name not in self._filled]
@@ -85,7 +94,7 @@ class TableColumns:
             needed = [name for name in of_table if name not in self._filled]
             raise SinkError(
                 f"{self._sink}: the table has the columns {of_table}, of which {needed} are "
-                f"needed; found {sorted(names, key=str)}{where}"
+                f"needed; found {sorted(found, key=str)}{where}"
             )
         return pa.schema([field for field in self._schema if field.name in names])
 
@@ -151,6 +160,13 @@ class TableColumns:
                 f"{self._sink}: column {name!r} is NUMERIC, and takes decimals and integers: "
                 f"{str(error).splitlines()[0]}"
             ) from error
+
+
+def _completed(record: Any, names: list[str]) -> Any:
+    """A record with None where it has not a column."""
+    if not isinstance(record, dict) or len(record) == len(names):
+        return record
+    return {name: record.get(name) for name in names}
 
 
 def _is_numeric(kind: pa.DataType) -> bool:

@@ -438,6 +438,20 @@ def test_what_a_table_fills_may_be_absent(place: str) -> None:
     }
 
 
+def test_records_without_what_is_null_are_one_batch_with_those_that_have_it(place: str) -> None:
+    totals(place)
+    sink = SqlSink(place, "totals")
+    writer = sink.open(ps.SinkContext())
+    writer.write([("a", 1, 0.5), {"shop": "b"}, {"cents": 3, "shop": "c"}, {"share": 1.0}])
+    token = writer.prepare(0)
+    writer.close()
+    assert token is not None
+    assert [batch.num_rows for batch in token["batches"]] == [4]
+    sink.commit([token])
+    rows = [("a", 1, 0.5), ("b", None, None), ("c", 3, None), (None, None, 1.0)]
+    assert query(place, "SELECT * FROM totals") == rows
+
+
 def test_what_a_table_needs_is_asked_for_before_anything_is_written(place: str) -> None:
     filling(place)
     records = [{"shop": "a"}, {"cents": 2, "coin": "USD"}]
