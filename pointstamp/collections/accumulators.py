@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.collections.counted import RecordCounts
-from pointstamp.collections.groups import Numbers, grown
+from pointstamp.collections.groups import Numbers, add_diffs, grown
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import WordType, float_words, words_float
 from pointstamp.errors import DataError
@@ -127,7 +127,7 @@ class CountAccumulator(Accumulator):
 
     def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
         """Add the diffs."""
-        np.add.at(self._counts, numbers, diffs)
+        add_diffs(self._counts, numbers, diffs, "a group")
 
     def answers(self, numbers: Ints, keys: Rows) -> Answer:
         """The counts, which are always there."""
