@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.collections.counted import RecordCounts
-from pointstamp.collections.groups import Numbers, grown
+from pointstamp.collections.groups import Numbers, add_diffs, grown
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import WordType, float_words, words_float
 from pointstamp.errors import DataError
@@ -127,7 +127,7 @@ class CountAccumulator(Accumulator):
 
     def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
         """Add the diffs."""
-        np.add.at(self._counts, numbers, diffs)
+        add_diffs(self._counts, numbers, diffs, "a group")
 
     def answers(self, numbers: Ints, keys: Rows) -> Answer:
         """The counts, which are always there."""
@@ -239,6 +239,16 @@ class IntegerSum(Accumulator):
         self._upper, self._lower = self._upper[numbers], self._lower[numbers]
 
 
+def not_finite(plus: int, minus: int, nans: int) -> float:
+    """The sum of so many inf, -inf and NaN; fewer than none are of the other sign.
+
+    >>> not_finite(2, 0, 0), not_finite(0, -1, 0), not_finite(1, 1, 0)
+    (inf, inf, nan)
+    """
+    signed = [math.copysign(math.inf, n) for n in (plus, -minus) if n]
+    return math.nan if nans else sum(signed)
+
+
 class FloatSum(Accumulator):
     """The exact sum of floats, rounded once; null of no values."""
 
@@ -295,17 +305,15 @@ class FloatSum(Accumulator):
     def total(self, number: int) -> float:
         """The sum of one group."""
         plus, minus, nans = self._others[number].tolist()
-        if nans or (plus and minus):
-            return math.nan
-        if plus or minus:
-            return math.inf if plus else -math.inf
+        if plus or minus or nans:
+            return not_finite(plus, minus, nans)
         return _rounded(self._finite[number], 1)
 
     def mean(self, number: int, n: int) -> float:
         """The sum of one group by `n`, rounded once."""
         # Of what is finite it is finite, also where the sum is beyond a float.
         if self._others[number].any():
-            return self.total(number)
+            return self.total(number) / n
         return _rounded(self._finite[number], n)
 
     def counts(self, numbers: Ints) -> Ints:

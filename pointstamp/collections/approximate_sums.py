@@ -19,8 +19,6 @@ floating-point technique for extending the available precision", 1971).
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
@@ -35,6 +33,7 @@ from pointstamp.collections.accumulators import (
     HeldTexts,
     Ints,
     Parts,
+    not_finite,
     numbered_rows,
 )
 from pointstamp.collections.groups import Numbers, grown
@@ -145,18 +144,17 @@ class ApproximateSum(Accumulator):
         counts = self._counts.counts(numbers)
         there = counts != 0
         with np.errstate(over="ignore"):
+            n = np.where(there, counts, 1)
             if self._is_mean:
                 # By n and then by the scale: a mean may be finite where the sum is not.
-                n = np.where(there, counts, 1)
                 sums = (self._upper[numbers] / n + self._lower[numbers] / n) / _SCALE
             else:
                 sums = (self._upper[numbers] + self._lower[numbers]) / _SCALE
         for place, number in enumerate(numbers.tolist() if self._others else ()):
-            plus, minus, nans = self._others.get(number, (0, 0, 0))
-            if nans or (plus and minus):
-                sums[place] = math.nan
-            elif plus or minus:
-                sums[place] = math.inf if plus else -math.inf
+            if number in self._others:
+                sums[place] = not_finite(*self._others[number])
+                if self._is_mean:
+                    sums[place] /= n[place]
         return np.where(there, float_words(sums), 0), there
 
     def is_empty(self, numbers: Ints) -> Flags:

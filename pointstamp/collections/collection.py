@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pointstamp.operators.window_assigners import Sessions, Sliding
 
 How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
+_LEAST_DIFF = -(1 << 63)
 _HOWS = ("inner", "left", "right", "full", "semi", "anti", "cross")
 
 
@@ -151,6 +152,8 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         def negated(rows: Rows) -> Rows:
             rows = rows.copy()
             rows[:, -1] *= -1
+            if (rows[:, -1] == _LEAST_DIFF).any():
+                raise DataError(f"operator {name!r}: a diff of {_LEAST_DIFF} has no opposite")
             return rows
 
         return self.of(changed(self.stream, name, negated, self.schema.texts), self.schema)
@@ -197,7 +200,9 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
     def subtract(self, other: Collection, *, name: str = "Subtract") -> Collection:
         """The multiset difference: each record with its count minus that in `other`."""
         return self._counted(
-            [self, other], lambda one, two: np.maximum(one - np.maximum(two, 0), 0), name
+            [self, other],
+            lambda one, two: np.maximum(np.maximum(one, 0) - np.maximum(two, 0), 0),
+            name,
         )
 
     def temporal_filter(

@@ -13,7 +13,7 @@ import numpy as np
 
 from pointstamp.collections.arrange import consolidated
 from pointstamp.collections.durable_rows import StoredPart, as_stored, restored_rows
-from pointstamp.collections.groups import Groups, grown
+from pointstamp.collections.groups import Groups, add_diffs, grown
 from pointstamp.collections.linear import changed
 from pointstamp.collections.reduce import reduce_groups
 from pointstamp.containers.updates import FirstWords, Rows, Updates
@@ -23,6 +23,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.errors import DataError
 from pointstamp.operators.generic import operator
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.progress.operate import Interest
@@ -62,7 +63,7 @@ class RecordCounts:
     def apply(self, inputs: Sequence[Rows], multiplicity: Multiplicity) -> Rows:
         """Take in the updates of a time, of each input; the changes of the output."""
         records, before, after = self.count(inputs)
-        diffs = multiplicity(*after.T) - multiplicity(*before.T)
+        diffs = _difference(multiplicity(*after.T), multiplicity(*before.T))
         changed = diffs != 0
         return np.ascontiguousarray(np.column_stack([records[changed], diffs[changed]]))
 
@@ -74,6 +75,11 @@ class RecordCounts:
         records, before, after
             int64[n, w], the records that are touched, and int64[n, inputs], how often each was
             there and is.
+
+        Raises
+        ------
+        DataError
+            If a count is beyond 64 bits.
         """
         if self._records.may_grow(sum(map(len, inputs))):
             self._forget_absent()
@@ -83,7 +89,7 @@ class RecordCounts:
         touched = np.unique(np.concatenate(numbers))
         before: Rows = self._counts[touched]
         for number, (at, rows) in enumerate(zip(numbers, inputs, strict=True)):
-            np.add.at(self._counts[:, number], at, rows[:, -1])
+            add_diffs(self._counts[:, number], at, rows[:, -1], "equal records")
         return self._records.keys(touched), before, self._counts[touched]
 
     def _forget_absent(self) -> None:
@@ -93,6 +99,13 @@ class RecordCounts:
         if 2 * len(there) <= n:
             self._records.keep(there)
             self._counts = grown(self._counts[there], self._records.room)
+
+
+def _difference(one: Any, two: Any) -> Any:
+    difference = one - two
+    if (((one ^ two) & (one ^ difference)) < 0).any():
+        raise DataError("the change of how often a record is there is beyond 64 bits")
+    return difference
 
 
 def counted(

@@ -224,6 +224,8 @@ class LateUpdates(KeepsNothing):
             return np.empty((0, rows.shape[1] + 2), np.int64)
         rows = self._windows.assigned(rows)
         late: Rows = rows[self._windows.closes(rows[:, -2]) <= self.now]
+        # What cancels within a time changes nothing, however its updates came.
+        late = consolidate(np.ascontiguousarray(late))
         late[:, -1] = np.abs(late[:, -1])
         return late
 
@@ -332,7 +334,7 @@ class WindowedMethods:
         """The records that came when their windows were closed, and are not in this collection.
 
         A record is there as often as copies of it came, or were deleted, too late: so its `count()`
-        is how much was left out. They stay.
+        is how much was left out. What cancels within an epoch is not counted. They stay.
         """
         return self._late()
 

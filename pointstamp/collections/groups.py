@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers.updates import Rows
+from pointstamp.errors import DataError
 from pointstamp.kernels.group_states import number_groups
 
+Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
 _FEWEST = 16
+_FEW = 64
 _BLOCK = 4_096
 
 
@@ -92,6 +95,36 @@ class Groups:
 def _n_slots(n: int) -> int:
     """The least power of two that is at least twice as large."""
     return 1 << (2 * n - 1).bit_length()
+
+
+def add_diffs(counts: Ints, numbers: Numbers, diffs: Ints, what: str) -> None:
+    """Add diffs to counts, int64[m]; `numbers` are the places of theirs.
+
+    Raises
+    ------
+    DataError
+        If a count is beyond 64 bits then, with `what` it is of.
+
+    >>> counts = np.array([1 << 62, 5])
+    >>> add_diffs(counts, np.array([0, 1, 0]), np.array([1 << 62, 2, -1]), "a group")
+    >>> counts.tolist() == [(1 << 63) - 1, 7]
+    True
+    """
+    # Most often none can be, which takes less than to add them up.
+    if _greatest(counts[numbers]) + len(diffs) * _greatest(diffs) >> 63:
+        totals = {place: int(counts[place]) for place in numbers.tolist()}
+        for place, diff in zip(numbers.tolist(), diffs.tolist(), strict=True):
+            totals[place] += diff
+        if any(total >> 63 not in (0, -1) for total in totals.values()):
+            raise DataError(f"the sum of the diffs of {what} is beyond 64 bits")
+    np.add.at(counts, numbers, diffs)
+
+
+def _greatest(values: Ints) -> int:
+    """The greatest of the values without their signs; 0 of none."""
+    if len(values) > _FEW:
+        return max(int(values.max()), -int(values.min()))
+    return max(map(abs, values.tolist()), default=0)
 
 
 def grown(array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:

@@ -262,8 +262,8 @@ MUTANTS = [
             ),
             (
                 "What is subtracted fewer than no times is added.",
-                "lambda one, two: np.maximum(one - np.maximum(two, 0), 0), name",
-                "lambda one, two: np.maximum(one - two, 0), name",
+                "np.maximum(np.maximum(one, 0) - np.maximum(two, 0), 0),",
+                "np.maximum(np.maximum(one, 0) - two, 0),",
             ),
         ],
     ),

@@ -68,7 +68,7 @@ def answers_of(rows: Counter[Row]) -> list[tuple[Any, ...]]:
         if (n_rows := sum(counts.values())) > 0:
             counts.pop(None, 0)
             n = sum(counts.values())
-            special = [f for f, c in counts.items() if c and not math.isfinite(f)]
+            special = [f * c for f, c in counts.items() if c and not math.isfinite(f)]
             total: Fraction = sum(
                 (Fraction(f) * c for f, c in counts.items() if math.isfinite(f)), Fraction(0)
             )
@@ -76,7 +76,7 @@ def answers_of(rows: Counter[Row]) -> list[tuple[Any, ...]]:
                 answers.append((key, None, None, n_rows))
             elif special:
                 answer = sum(special)
-                answers.append((key, answer, answer, n_rows))
+                answers.append((key, answer, answer / n, n_rows))
             else:
                 answers.append((key, rounded(total), rounded(total / n), n_rows))
     return [tuple(NAN if x != x else x for x in answer) for answer in answers]
@@ -296,3 +296,23 @@ class Total(FloatChanges):
 
     def expected(self) -> list[Counter[Any]]:
         return [Counter(row[:2] for row in rows) for rows in super().expected()]
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_an_infinity_fewer_than_no_times_has_the_other_sign(approximate: bool) -> None:
+    def build(scope: Any, t: Any) -> Any:
+        total = ps.sum("f", approximate=approximate)
+        mean = ps.avg("f", approximate=approximate)
+        return t.group_by("k").agg(total=total, mean=mean, n=ps.count("f"))
+
+    view = ps.View(build, t=SCHEMA)
+    view.update("t", [((1, math.inf), -1), ((1, 0.5), 3)])
+    assert view.advance() == [((1, -math.inf, -math.inf, 2), 1)]
+    view.update("t", [((1, -math.inf), 1), ((1, 0.5), -2), ((1, None), 1)])  # as one more
+    assert view.snapshot() == [(1, -math.inf, -math.inf, 2)]
+    view.advance()
+    assert view.snapshot() == [(1, -math.inf, -math.inf, 1)]
+    view.update("t", [((1, 0.5), -2), ((1, None), 2)])  # there are rows, and fewer values than none
+    view.advance()
+    assert view.snapshot() == [(1, -math.inf, math.inf, -1)]
+    view.close()

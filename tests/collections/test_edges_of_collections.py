@@ -197,6 +197,66 @@ def test_the_record_of_diffs_that_do_not_fit_is_named() -> None:
         view.advance()
 
 
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda t: t.threshold(lambda counts: counts.clip(max=1)),
+        lambda t: t.intersect(t.filter(col("n") > 0)),
+        lambda t: t.iterate(lambda _: t.subtract(t.negate()), limit=2),
+        lambda t: t.group_by("t").agg(x=ps.count_distinct("n")),
+        lambda t: t.group_by("t").agg(x=ps.mode("n")),
+        lambda t: t.group_by("t").agg(x=ps.median("n")),
+        lambda t: t.group_by("t").agg(x=ps.bool_or(col("n") > 0)),
+        lambda t: t.group_by("t").agg(x=ps.stddev("n")),
+        lambda t: t.group_by("t").agg(x=ps.sum(col("n").cast("double"))),
+        lambda t: t.group_by("t").agg(
+            x=ps.linear_aggregate(
+                "n", zero=0, add=lambda state, value, n: state + n, emit=abs, type="long"
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_counts_beyond_64_bits_are_an_error_in_whatever_keeps_them(build: Any, sign: int) -> None:
+    view = ps.View(lambda scope, t: build(t).distinct(), t="t string, n long")
+    for _ in range(2):
+        view.update("t", [(("Rome", 7), sign * 2**61), (("Rome", 8), -sign * 2**61)])
+        view.advance()
+    # Of the first record, and of the group.
+    view.update("t", [(("Rome", 7), sign * (2**62 + 2**61)), (("Rome", 8), sign * 2**62)])
+    with pytest.raises(OperatorError, match=r"the sum of the diffs of .* is beyond 64 bits"):
+        view.advance()
+
+
+def test_a_multiplicity_that_changes_by_more_than_64_bits_is_an_error() -> None:
+    def far(counts: Any) -> Any:
+        return np.where(counts == 1, 2**63 - 1, 1 - 2**63)
+
+    view = ps.View(lambda scope, t: t.threshold(far), t="n long")
+    view.insert("t", [(7,)])
+    assert view.advance() == [((7,), 2**63 - 1)]
+    view.insert("t", [(7,)])
+    with pytest.raises(OperatorError, match="the change of how often a record is there"):
+        view.advance()
+
+
+def test_the_least_diff_has_no_opposite() -> None:
+    view = ps.View(lambda scope, t: t.negate(), t="n long")
+    view.update("t", [((7,), 1 - 2**63)])
+    assert view.advance() == [((7,), 2**63 - 1)]
+    view.update("t", [((8,), -(2**63))])
+    with pytest.raises(OperatorError, match="'Negate': a diff of -9223372036854775808"):
+        view.advance()
+
+
+def test_what_is_there_the_fewest_times_is_subtracted_from_as_from_nothing() -> None:
+    view = ps.View(lambda scope, t, u: t.subtract(u), t="n long", u="n long")
+    view.update("t", [((7,), -(2**63))])
+    view.update("u", [((7,), 2**62)])
+    assert view.advance() == []
+    view.close()
+
+
 def test_a_frame_whose_sum_does_not_fit_is_an_error() -> None:
     rolled = ps.rolling(ps.sum("n"), 2).over("t", order_by="n")
     view = ps.View(lambda scope, t: t.select(x=rolled), t="t string, n long")

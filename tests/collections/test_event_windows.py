@@ -248,3 +248,25 @@ def test_a_clock_at_the_end_of_its_type_closes_all() -> None:
     view.insert("t", [(last - 20,)])
     assert view.advance(now=last) == []
     view.close()
+
+
+@pytest.mark.parametrize("windows", [ps.Tumbling(10), ps.Sliding(10, 5), ps.Sessions(10)])
+def test_what_cancels_within_an_epoch_is_not_late(windows: Any) -> None:
+    def build(scope: Any, t: Any, now: Any) -> Any:
+        return t.window(windows, time="at", key=_key_of(windows), clock=now).late()
+
+    view = ps.View(build, t="k long, at long", now=ps.ClockInput("long"))
+    view.advance(now=100)
+    view.insert("t", [(1, 5)])
+    view.delete("t", [(1, 5)])
+    assert view.advance() == []
+    view.insert("t", [(1, 5), (1, 5), (1, 5)])
+    view.delete("t", [(1, 5)])
+    assert {diff for _, diff in view.advance()} == {2}
+    view.delete("t", [(1, 5)])
+    assert {diff for _, diff in view.advance()} == {1}
+    view.close()
+
+
+def _key_of(windows: Any) -> str | None:
+    return "k" if isinstance(windows, ps.Sessions) else None

@@ -146,7 +146,10 @@ class Windowed:
             if move:
                 set_to = (set_to or 0) + move
             now = epoch if self.by_epoch else set_to
+            net: Multiset = Counter()
             for row, diff in changes:
+                net[row] += diff
+            for row, diff in net.items():
                 for start, end in self._windows_of(row[1]):
                     if now is not None and end + self.lateness <= now:
                         late[*row, start, end] += abs(diff)

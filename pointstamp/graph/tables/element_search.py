@@ -3,7 +3,7 @@
 A step binds a vertex by the edges that lead to it from those that are bound: of the lists of
 these that of the fewest edges is gone through, prefix by prefix, and the others are looked up in
 (the generic join). Edges are found with the vertices, each by itself, so that one that repeats is
-several matches.
+several matches. Where many do, they are one until all is bound, and several then.
 
 Conditions on one element are masks, and made the lists shorter before the search begins; one on
 several is tested as soon as all that it names is bound.
@@ -15,7 +15,8 @@ several is tested as soon as all that it names is bound.
 
 Each step makes pieces of a limited size of each piece, and pieces go through all steps before the
 next one is made: memory is some pieces for each step. Work is within a logarithm of the largest
-number of matches, where edges do not repeat. Source: as of `joins.generic_join`.
+number of matches, where edges that repeat are in no condition on several elements. Source: as of
+`joins.generic_join`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from pointstamp.graph.tables.numbered_graph import (
     EdgeLists,
     Ints,
     NumberedGraph,
+    ParallelEdges,
     Span,
     common,
     count_common,
@@ -151,11 +153,11 @@ def _taken(prefixes: Prefixes, found: npt.NDArray[Any]) -> Prefixes:
 
 @dataclass(frozen=True, eq=False)
 class _Link:
-    """A term by which a vertex is reached: the lists of the other end, and the term's number."""
+    """A term by which a vertex is reached: its lists, and the columns of edges and of one end."""
 
     lists: EdgeLists
-    key: str
     edge: str
+    key: str
 
 
 class _SearchSteps:
@@ -170,6 +172,9 @@ class _SearchSteps:
         self._elements = {name: _column(kind, i) for name, kind, i in self._pattern.columns}
         several = self._masks_of_conditions()
         self._kept_edges = {c for c in self._elements.values() if c[0] == "e"}
+        self._tested_edges = {c for condition in several for c in self._needs(condition)}
+        self._parallel: dict[str, tuple[str, ParallelEdges]] = {}
+        """By the column of places of edges that are one, that of the edges, and these."""
         self._steps: list[Step] = []
         self._counts: list[Callable[[Prefixes], int] | None] = []
         """By step, what counts what it would make, if nothing else is to be done with that."""
@@ -179,9 +184,12 @@ class _SearchSteps:
         self._lay_out()
 
     def pieces(self) -> Iterator[Prefixes]:
-        return self._through(self._steps, {})
+        pieces = self._through(self._steps, {})
+        return self._apart(pieces) if self._parallel else pieces
 
     def count(self) -> int:
+        if self._parallel:
+            return sum(map(self._n_apart, self._through(self._steps, {})))
         last = self._counts[-1]
         if last is None:
             return sum(map(_length, self.pieces()))
@@ -205,6 +213,32 @@ class _SearchSteps:
                 yield piece
             else:
                 running.append(steps[len(running)](piece))
+
+    # Parallel edges that were one.
+
+    def _apart(self, pieces: Iterator[Prefixes]) -> Iterator[Prefixes]:
+        """The prefixes once for each of the edges that were one."""
+        for name in self._parallel:
+            pieces = self._each_of(name, pieces)
+        return pieces
+
+    def _each_of(self, name: str, pieces: Iterator[Prefixes]) -> Iterator[Prefixes]:
+        edge, parallel = self._parallel[name]
+        for piece in pieces:
+            others = {other: column for other, column in piece.items() if other != name}
+            for of, at in spread(*parallel.spans(piece[name])):
+                found = _taken(others, of)
+                if edge in self._kept_edges:
+                    found[edge] = parallel.rows[at]
+                yield found
+
+    def _n_apart(self, prefixes: Prefixes) -> int:
+        """How many that makes, which may be more than 64 bits can say."""
+        n: Any = 1
+        for name, (_, parallel) in self._parallel.items():
+            begins, ends = parallel.spans(prefixes[name])
+            n = n * (ends - begins).astype(object)
+        return int(n.sum())
 
     # Conditions.
 
@@ -337,7 +371,17 @@ class _SearchSteps:
 
     # Steps.
 
-    def _lists(self, number: int, term: EdgeTerm, by_target: bool) -> EdgeLists:
+    def _lists(self, number: int, term: EdgeTerm, by_target: bool) -> tuple[EdgeLists, str]:
+        """The lists of a term, and the column of its edges, or of places of those that are one."""
+        lists, edge = self._all_lists(number, term, by_target), f"e{number}"
+        once = None if edge in self._tested_edges else lists.once
+        if once is None:
+            return lists, edge
+        place = f"p{number}"
+        self._parallel[place] = edge, once
+        return once.lists, place
+
+    def _all_lists(self, number: int, term: EdgeTerm, by_target: bool) -> EdgeLists:
         names = (f"e{number}", f"v{term.source}", f"v{term.target}")
         masks = [self._masks[name] for name in names]
         is_open = all(mask is None for mask in masks)
@@ -355,7 +399,7 @@ class _SearchSteps:
         return len(self._graph.allowed(term.undirected, *masks)[0])
 
     def _all_edges(self, number: int, term: EdgeTerm) -> Any:
-        lists = self._lists(number, term, False)
+        lists, edge = self._lists(number, term, False)
         keys = np.repeat(np.arange(self._graph.n), np.diff(lists.starts))
         positions = np.arange(len(keys))
         if term.source == term.target:
@@ -367,8 +411,8 @@ class _SearchSteps:
             f"v{term.source}": keys[positions],
             f"v{term.target}": lists.others[positions],
         }
-        if f"e{number}" in self._kept_edges:
-            columns[f"e{number}"] = lists.rows[positions]
+        if edge in self._kept_edges or edge in self._parallel:
+            columns[edge] = lists.rows[positions]
         return self._combine(columns, len(positions), is_first)
 
     def _all_vertices(self, vertex: int) -> Any:
@@ -409,7 +453,7 @@ class _SearchSteps:
         for number, term in by:
             from_target = term.source == vertex
             key = term.target if from_target else term.source
-            links.append(_Link(self._lists(number, term, from_target), f"v{key}", f"e{number}"))
+            links.append(_Link(*self._lists(number, term, from_target), f"v{key}"))
         name = f"v{vertex}"
 
         def extend(prefixes: Prefixes) -> Iterator[Prefixes]:
@@ -429,7 +473,7 @@ class _SearchSteps:
         return extend, count, {name, *(link.edge for link in links)}
 
     def _note_edge(self, prefixes: Prefixes, link: _Link, at: Ints) -> None:
-        if link.edge in self._kept_edges:
+        if link.edge in self._kept_edges or link.edge in self._parallel:
             prefixes[link.edge] = link.lists.rows[at]
 
     def _with_edges(
@@ -450,7 +494,7 @@ class _SearchSteps:
             yield from self._with_edges(prefixes, of[rows], columns, _chosen(rest, rows))
 
     def _close(self, number: int, term: EdgeTerm) -> Any:
-        link = _Link(self._lists(number, term, False), f"v{term.source}", f"e{number}")
+        link = _Link(*self._lists(number, term, False), f"v{term.source}")
         name = f"v{term.target}"
 
         def count(prefixes: Prefixes) -> int:

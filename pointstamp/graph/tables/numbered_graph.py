@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -30,6 +31,9 @@ PIECE = 1 << 16
 
 READ = 1 << 22
 """So many items of lists are read in a call, found or not: tens of milliseconds."""
+
+MANY_PARALLEL = 4
+"""An edge that repeats is one in searches, where an edge has so many like it in the mean."""
 
 KEPT = 4
 """So many lists of conditions a graph keeps, those that were wanted last, for the next search."""
@@ -69,9 +73,44 @@ class EdgeLists:
         """Where in each list one of the other ends begins and ends."""
         return equal_ranges(self.others, *span, contiguous(others), self.marks())
 
+    @cached_property
+    def once(self) -> ParallelEdges | None:
+        """With parallel edges as one; None where few are, which cost less where they are."""
+        first = np.ones(len(self.others), np.bool_)
+        first[1:] = self.others[1:] != self.others[:-1]
+        first[self.starts[:-1][np.diff(self.starts) > 0]] = True
+        begins = np.append(np.flatnonzero(first), len(first))
+        sizes = np.diff(begins).astype(np.float64)
+        if (sizes * sizes).sum() <= MANY_PARALLEL * len(first):
+            return None
+        places = np.arange(len(sizes))
+        lists = EdgeLists(np.searchsorted(begins, self.starts), self.others[begins[:-1]], places)
+        return ParallelEdges(lists, begins, self.rows)
+
     def marks(self) -> Numbers:
         """A mark for each vertex, none of which is set: memory that is touched where one is."""
         return np.zeros(len(self.starts), np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelEdges:
+    """Edges, those of the same ends as one.
+
+    Attributes
+    ----------
+    lists : EdgeLists
+        In which each is once, and its row is its place, 0 to k - 1.
+    begins : int64[k + 1], where in `rows` the edges of each begin
+    rows : int64[m], which edges they are
+    """
+
+    lists: EdgeLists
+    begins: Ints
+    rows: Ints
+
+    def spans(self, places: Ints) -> Span:
+        """Where in `rows` the edges of each of some places begin and end."""
+        return self.begins[places], self.begins[places + 1]
 
 
 def spread(begins: Ints, ends: Ints, piece: int = PIECE) -> Iterator[tuple[Ints, Ints]]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pointstamp.containers.convert import to_arrow
+from pointstamp.errors import DataError
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.numbered_graph import NumberedGraph
 from pointstamp.joins.join_operators import from_index
@@ -41,7 +42,10 @@ class CountTask:
 
     def pieces(self, graph: NumberedGraph, index: int, peers: int) -> Iterator[Any]:
         """Their number."""
-        yield to_arrow({"count": np.array([self.search.count(graph, index, peers)])})
+        n = self.search.count(graph, index, peers)
+        if n >> 63:
+            raise DataError(f"the pattern has {n} matches at a worker, more than 64 bits can say")
+        yield to_arrow({"count": np.array([n])})
 
 
 def searched(graphs: Stream[Any], task: SearchTask) -> Stream[Any]:

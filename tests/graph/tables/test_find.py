@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pointstamp.errors import ColumnError, PatternError, SchemaError, UsageError
 from pointstamp.graph import Graph
-from pointstamp.graph.tables import element_search
+from pointstamp.graph.tables import element_search, numbered_graph
 from tests.conftest import examples
 from tests.graph.tables.graphs_of_text import graphs_of, tables
 
@@ -151,9 +151,20 @@ def in_order(records):
 
 
 @quick
-@given(tables(max_edges=9), st.sampled_from(PATTERNS), st.sampled_from(CONDITIONS), st.booleans())
-def test_matches_are_those_that_trying_all_finds(drawn, pattern, condition, distinct):
-    vertices, edges = drawn
+@given(
+    tables(max_edges=9),
+    st.sampled_from(PATTERNS),
+    st.sampled_from(CONDITIONS),
+    st.booleans(),
+    st.sampled_from([0, 1, numbered_graph.MANY_PARALLEL]),
+)
+def test_matches_are_those_that_trying_all_finds(drawn, pattern, condition, distinct, many):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbered_graph, "MANY_PARALLEL", many)
+        _check_matches(*drawn, pattern, condition, distinct)
+
+
+def _check_matches(vertices, edges, pattern, condition, distinct):
     if vertices.num_rows > 6:
         kept = set(vertices.column("id").to_pylist()[:6])
         vertices = vertices.slice(0, 6)
@@ -202,8 +213,6 @@ def test_chains_are_edges_one_after_the_other(drawn):
 
 @pytest.mark.parametrize("size", [1, 7])
 def test_pieces_may_be_of_any_size(monkeypatch, size):
-    from pointstamp.graph.tables import numbered_graph
-
     ends = [(i, j) for i in range(6) for j in range(6) if i != j]
     edges = {"src": [s for s, _ in ends], "dst": [t for _, t in ends]}
     triangle = "(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)"

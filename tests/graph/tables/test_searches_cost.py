@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pointstamp.errors import DataError
 from pointstamp.graph import Graph
 from pointstamp.graph.tables import element_search, list_searches, numbered_graph
 from pointstamp.graph.tables.element_pattern import parse_elements
@@ -210,3 +211,43 @@ def test_few_matches_of_many_pieces_come_together():
     pieces = list(search.matches(graph, 0, 1))
     assert sum(len(piece["e0"]) for piece in pieces) == (n - 1) // 1000
     assert len(pieces) == 1
+
+
+PARALLEL = {
+    "(a)-[]->(b); (b)-[]->(c)": (1, 1),
+    "(a)-[e]->(b); (c)-[f]->(b)": (2, 5),
+    "(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)": (1, 1),
+    "(a)-[]->(b); (b)-[]->(c); !(a)-[]->(c)": (0, 0),
+    "(a)-[e]->(b); (b)-[f]->(a)": (0, 0),
+}
+"""Of three vertices with so many edges each, as multiples of so many matches: those of different
+vertices, and all."""
+
+
+@pytest.mark.parametrize("pattern", PARALLEL)
+def test_parallel_edges_are_searched_once_for_each_pair_of_vertices(pattern):
+    n = 20_000
+    ends = {"src": np.repeat([0, 1, 0], n), "dst": np.repeat([1, 2, 2], n)}
+    graph = Graph({"id": range(3)}, ends)
+    assert len(graph._numbered.lists((), False, False).once.lists.others) == 3
+    n_edges = pattern.count("->") - pattern.count("!")
+    for distinct, many in zip((True, False), PARALLEL[pattern], strict=True):
+        # There are some 10^8 pairs of edges, and 10^13 of three.
+        assert graph.count(pattern, distinct=distinct) == many * n**n_edges
+    found = graph.find(pattern, distinct=True, limit=5)
+    assert found.num_rows == min(5, PARALLEL[pattern][0] * n**n_edges)
+
+
+def test_edges_that_few_are_parallel_to_are_searched_one_by_one():
+    # The matches of the last step are counted, and not made.
+    ends = {"src": np.repeat([0, 1], [3, 40]), "dst": [1, 1, 1, *range(2, 42)]}
+    assert Graph({"id": range(42)}, ends)._numbered.lists((), False, False).once is None
+    assert Graph({"id": range(42)}, ends).count("(a)-[]->(b); (b)-[]->(c)") == 120
+
+
+def test_more_matches_than_64_bits_can_say_are_an_error():
+    n = 100_000
+    graph = Graph({"id": [0, 1]}, {"src": np.repeat([0, 1], n), "dst": np.repeat([1, 0], n)})
+    circle = "(a)-[]->(b); (b)-[]->(a); (a)-[]->(b); (b)-[]->(a)"
+    with pytest.raises(DataError, match="has 200000000000000000000 matches"):
+        graph.count(circle)
