@@ -10,8 +10,9 @@ SPARK := $(VENV)/spark/classes.jsa
 ENGINES := $(VENV)/.bench
 WHEELWRIGHTS := $(VENV)/.wheels
 SITE := $(VENV)/site
-SOURCES := setup.py pointstamp/compiled.py $(wildcard $(foreach layer, containers progress \
-	communication dataflow operators runtime kernels, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.pxd pointstamp/$(layer)/*.pyx))
+LAYERS := collections communication containers dataflow kernels metrics observability operators progress runtime
+SOURCES := setup.py pointstamp/compiled.py $(wildcard $(foreach layer, $(LAYERS), \
+	pointstamp/$(layer)/*.py pointstamp/$(layer)/*.pxd pointstamp/$(layer)/*.pyx))
 
 # What `make run` looks for, where, and with how many workers. Without EDGES it
 # reads the import graph of the Python installation that it runs on.

@@ -110,6 +110,9 @@ def extensions() -> list[Extension]:
     except ImportError:
         print("setup: no Cython 3.3 or newer, so the core runs as it is", file=sys.stderr)
         return []
+    if find_spec("numpy") is None:
+        print("setup: no NumPy, so the core runs as it is", file=sys.stderr)
+        return []
     try:
         if os.environ.get(BOUNDS) == "1":
             return _generated(PACKAGE["LOOPS"], BOUNDS_FLAGS, LOOP_DIRECTIVES)
@@ -128,9 +131,13 @@ def _generated(
     modules: Sequence[str], flags: list[str], directives: dict[str, Any], *others: Extension
 ) -> list[Extension]:
     """The modules with their C; and what Cython makes by itself."""
+    import numpy as np  # loops make its arrays, and read them, by its own C
     from Cython.Build import cythonize
 
-    wanted = [Extension(m, [_relative(m)], extra_compile_args=flags) for m in modules]
+    wanted = [
+        Extension(m, [_relative(m)], include_dirs=[np.get_include()], extra_compile_args=flags)
+        for m in modules
+    ]
     folder = "build/cython_bounds" if os.environ.get(BOUNDS) == "1" else "build/cython"
     return list(
         cythonize(

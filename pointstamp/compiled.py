@@ -129,6 +129,13 @@ LOOPS = (
 )
 """What is for Cython alone: `.pyx` files."""
 
+INLINE = (
+    "pointstamp.kernels.arrays",
+    "pointstamp.kernels.update_searches",
+    "pointstamp.kernels.update_sorts",
+)
+"""Declarations without a module: what they have is compiled into each that uses it."""
+
 COMPILED = (*MODULES, *LOOPS)
 
 SHARED = "pointstamp.kernels.cython_shared"
@@ -178,6 +185,8 @@ def digest(package: Path = _PACKAGE, suffix: str = EXTENSION_SUFFIXES[0]) -> str
         hashed.update(path.read_bytes())
         with suppress(FileNotFoundError):
             hashed.update(path.with_suffix(".pxd").read_bytes())
+    for name in INLINE:
+        hashed.update(source(name, package).with_suffix(".pxd").read_bytes())
     return hashed.hexdigest()
 
 

@@ -93,13 +93,14 @@ def test_it_runs_from_an_archive(tmp_path):
 def test_what_is_compiled_is_there_and_all_declared_types_are_of_it():
     sources = {compiled.source(module) for module in compiled.COMPILED}
     assert all(source.exists() for source in sources)
-    of_sources = {source.with_suffix("") for source in sources}
-    for file in PACKAGE.rglob("*.pxd"):
-        if file.with_suffix("") not in of_sources:
-            # Functions that are compiled into each module that uses them, and nothing else.
-            declared = re.findall(r"^cdef (\w+)", file.read_text(), re.MULTILINE)
-            assert "inline" in declared
-            assert {*declared} <= {"inline", "enum", "struct", "extern"}
+    of_sources = {source.with_suffix(".pxd") for source in sources}
+    inline = {compiled.source(name).with_suffix(".pxd") for name in compiled.INLINE}
+    assert {*PACKAGE.rglob("*.pxd")} - of_sources == inline
+    for file in inline:
+        # Functions that are compiled into each module that uses them, and nothing else.
+        declared = re.findall(r"^cdef (\w+)", file.read_text(), re.MULTILINE)
+        assert "inline" in declared
+        assert {*declared} <= {"inline", "enum", "struct", "extern"}
 
 
 def declared() -> dict[str, tuple[str | None, set[str]]]:
@@ -147,12 +148,19 @@ def test_what_a_compiled_class_assigns_is_declared():
     assert n_checked > 30
 
 
+def test_make_compiles_again_when_a_source_of_any_layer_changes():
+    (layers,) = re.findall(
+        r"^LAYERS := (.*)$", (PACKAGE.parent / "Makefile").read_text(), re.MULTILINE
+    )
+    assert layers.split() == compiled.LAYERS
+
+
 def test_the_digest_is_of_every_source_and_every_declaration(tmp_path):
     copy = tmp_path / "pointstamp"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     assert compiled.digest(copy) == compiled.digest()
-    for name in ("subgraph.py", "subgraph.pxd"):
+    for name in ("progress/subgraph.py", "progress/subgraph.pxd", "kernels/arrays.pxd"):
         before = compiled.digest(copy)
-        file = copy / "progress" / name
+        file = copy / name
         file.write_text(file.read_text() + "# changed\n")
         assert compiled.digest(copy) != before

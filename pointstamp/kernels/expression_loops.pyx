@@ -6,9 +6,10 @@ What each function does, and of which shapes, is said by its plain twin, of the 
 
 from libc.stdint cimport int64_t
 
-import numpy as np
+from pointstamp.kernels.arrays cimport Table, import_arrays, look_at, new_rows
+from pointstamp.kernels.update_loops cimport copy
 
-ctypedef const int64_t[:, ::1] Rows
+import_arrays()
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
@@ -174,37 +175,49 @@ cdef bint of_two(int64_t do, Value *one, Value *two) noexcept nogil:
     return True
 
 
-def evaluate_rows(Rows rows, Rows instructions, Py_ssize_t n_words):
-    cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1] - 1, m = instructions.shape[0], i
+def evaluate_rows(rows, instructions, Py_ssize_t n_words):
+    cdef Table given, asked, made
+    cdef Py_ssize_t i
     cdef Value stack[MOST_DEPTH]
     cdef bint there[MOST_DEPTH]
     cdef bint goes = True
-    array = np.empty((n, n_words + 1), np.int64)
-    cdef int64_t[:, ::1] made = array
+    cdef const int64_t *row
+    cdef int64_t *into
+    look_at(rows, &given)
+    look_at(instructions, &asked)
+    array = new_rows(given.n, n_words + 1)
+    look_at(array, &made)
     with nogil:
-        for i in range(n):
-            goes = run(&rows[i, 0], &instructions[0, 0], m, stack, there, &made[i, 0])
+        for i in range(given.n):
+            row = given.rows + i * given.width
+            into = <int64_t *>made.rows + i * made.width
+            goes = run(row, asked.rows, asked.n, stack, there, into)
             if not goes:
                 break
-            made[i, n_words] = rows[i, width]
+            into[n_words] = row[given.width - 1]
     return array if goes else None
 
 
-def keep_rows(Rows rows, Rows instructions):
-    cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1], m = instructions.shape[0], i, k
-    cdef Py_ssize_t n_kept = 0
+def keep_rows(rows, instructions):
+    cdef Table given, asked, kept
+    cdef Py_ssize_t i, n_kept = 0
     cdef Value stack[MOST_DEPTH]
     cdef bint there[MOST_DEPTH]
     cdef bint goes = True
-    array = np.empty((n, width), np.int64)
-    cdef int64_t[:, ::1] kept = array
+    cdef const int64_t *row
+    look_at(rows, &given)
+    look_at(instructions, &asked)
+    array = new_rows(given.n, given.width)
+    look_at(array, &kept)
     with nogil:
-        for i in range(n):
-            goes = run(&rows[i, 0], &instructions[0, 0], m, stack, there, NULL)
+        for i in range(given.n):
+            row = given.rows + i * given.width
+            goes = run(row, asked.rows, asked.n, stack, there, NULL)
             if not goes:
                 break
             if there[0] and stack[0].word:
-                for k in range(width):
-                    kept[n_kept, k] = rows[i, k]
+                copy(<int64_t *>kept.rows + n_kept * kept.width, row, given.width)
                 n_kept += 1
-    return array[:n_kept] if goes else None
+    if not goes:
+        return None
+    return array if n_kept == given.n else array[:n_kept]

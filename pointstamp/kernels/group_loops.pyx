@@ -9,10 +9,11 @@ from libc.string cimport memcpy, memmove
 
 import numpy as np
 
-from pointstamp.kernels.update_loops cimport (
-    Rows, Table, compare, copy, hash_row, look_at, next_there,
-)
+from pointstamp.kernels.arrays cimport Table, import_arrays, look_at, new_rows
+from pointstamp.kernels.update_loops cimport Rows, compare, copy, hash_row, next_there
 from pointstamp.kernels.update_searches cimport seek
+
+import_arrays()
 
 # Not looked up in each call.
 cdef object empty = np.empty, int64 = np.dtype("int64")
@@ -145,7 +146,7 @@ cdef class GroupSums:
                 if self.plan[place * PLAN] == FIRST:
                     self.look(place, values[n_first])
                     n_first += 1
-        array = empty((2 * self.n_touched, self.answer_width), int64)
+        array = new_rows(2 * self.n_touched, self.answer_width)
         if status == 0 and self.n_touched:
             look_at(array, &part)
             place = self.answer_touched(<int64_t *>part.rows)
@@ -160,7 +161,7 @@ cdef class GroupSums:
         cdef int64_t *row
         if self.forget_empty() < 0:
             raise MemoryError
-        array = empty((self.n, self.n_key + self.n_state), int64)
+        array = new_rows(self.n, self.n_key + self.n_state)
         cdef int64_t[:, ::1] into = array
         for group in range(self.n):
             row = self.kept + group * self.width
@@ -532,7 +533,7 @@ def split_rows(rows, int n_key, Py_ssize_t n_parts):
                 part_of[i] = p
                 counts[p] += 1
         for p in range(n_parts):
-            array = empty((counts[p], table.width), int64)
+            array = new_rows(counts[p], table.width)
             look_at(array, &part)
             targets[p] = <int64_t *>part.rows
             parts.append(array)

@@ -9,19 +9,20 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
-import numpy as np
-
 from pointstamp.errors import TimestampError
-from pointstamp.kernels.update_loops cimport (
+from pointstamp.kernels.arrays cimport (
     Places,
     Table,
-    compare,
-    copy,
+    import_arrays,
     look_at,
     look_at_places,
+    new_rows,
 )
+from pointstamp.kernels.update_loops cimport compare, copy
 from pointstamp.kernels.update_searches cimport BLOCK, Searched, begin_search, look_ahead, seek_ahead
 from pointstamp.kernels.update_sorts cimport FEW, insert_sorted, sort_rows, sum_sorted
+
+import_arrays()
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
@@ -31,8 +32,6 @@ ctypedef const int64_t[:, ::1] Rows
 
 cdef enum:
     MOST_BATCHES = 64  # how many batches are read side by side
-
-cdef object empty = np.empty, int64 = np.int64
 
 
 cdef class Buffer:
@@ -95,7 +94,7 @@ cdef class Buffer:
 cdef object words_of(const int64_t *rows, Py_ssize_t n, Py_ssize_t width):
     """Rows as an array."""
     cdef Table table
-    array = empty((n, width), int64)
+    array = new_rows(n, width)
     if n:
         look_at(array, &table)
         memcpy(<int64_t *>table.rows, rows, n * width * sizeof(int64_t))
@@ -173,9 +172,9 @@ cdef class Histories:
     keys : the groups, in order, each with one word more
     """
 
-    cdef Searched tables[MOST_BATCHES]
-    cdef const int64_t *fixed[MOST_BATCHES]
-    cdef Py_ssize_t begin[MOST_BATCHES]
+    cdef Searched *tables
+    cdef const int64_t **fixed
+    cdef Py_ssize_t *begin
     cdef Py_ssize_t n_batches, n_words, depth, block, block_end
     cdef Py_ssize_t *places
     cdef Table keys
@@ -194,9 +193,17 @@ cdef class Histories:
         look_at(keys, &self.keys)
         self.block = self.block_end = 0
         n_ahead = min(BLOCK, self.keys.n)
-        self.places = <Py_ssize_t *>malloc(self.n_batches * n_ahead * sizeof(Py_ssize_t) + 1)
-        if self.places == NULL:
+        # In one piece, for the few that there are: an object that has room for all is zeroed.
+        self.tables = <Searched *>malloc(
+            self.n_batches
+            * (sizeof(Searched) + sizeof(int64_t *) + (n_ahead + 1) * sizeof(Py_ssize_t))
+            + 1
+        )
+        if self.tables == NULL:
             raise MemoryError
+        self.fixed = <const int64_t **>(self.tables + self.n_batches)
+        self.begin = <Py_ssize_t *>(self.fixed + self.n_batches)
+        self.places = self.begin + self.n_batches
         for b in range(self.n_batches):
             look_at(batches[b], &table)
             begin_search(
@@ -207,7 +214,7 @@ cdef class Histories:
             self.fixed[b] = self.times.at(b) if table.width == n_words + 1 else NULL
 
     def __dealloc__(self):
-        free(self.places)
+        free(self.tables)
 
     cdef int read(self, Py_ssize_t number, const int64_t *time, Buffer found, Buffer joins) except -1:
         """Append what a group has as of a time, and the joins of its other times with it.
@@ -358,7 +365,7 @@ def advance_times(Rows rows, list frontier):
     cdef Py_ssize_t i = 0, start, kept = 0, j, k, f
     cdef int64_t word
     cdef bint overflows = False
-    array = empty((n, width), int64)
+    array = new_rows(n, width)
     cdef int64_t[:, ::1] found = array
     cdef int64_t *row
     with nogil:
@@ -573,7 +580,7 @@ cdef list split(const int64_t *rows, Py_ssize_t n, Py_ssize_t width, Py_ssize_t 
         end = begin + 1
         while end < n and compare(rows + begin * width, rows + end * width, depth) == 0:
             end += 1
-        part = empty((end - begin, width - depth), int64)
+        part = new_rows(end - begin, width - depth)
         look_at(part, &table)
         for i in range(begin, end):
             copy(

@@ -1,7 +1,6 @@
 """Rows of updates one by one: compared, copied, hashed, looked for."""
 
-from cpython.buffer cimport PyBUF_ND, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 ctypedef const int64_t[:, ::1] Rows
 
@@ -37,46 +36,6 @@ cdef inline uint64_t hash_row(const int64_t *row, Py_ssize_t n) noexcept nogil:
     for k in range(1, n):
         hash = mixed(hash * <uint64_t>0xD6E8FEB86659FD93 + mixed(<uint64_t>row[k]))
     return hash
-
-
-cdef struct Table:
-    # Rows that an array holds, which is kept elsewhere.
-    const int64_t *rows
-    Py_ssize_t n
-    Py_ssize_t width
-
-
-cdef inline int look_at(object array, Table *table) except -1:
-    """Where the rows of an array are: as a memoryview has it, at a third of the time."""
-    cdef Py_buffer view
-    PyObject_GetBuffer(array, &view, PyBUF_ND)
-    cdef bint is_table = view.ndim == 2 and view.itemsize == sizeof(int64_t)
-    if is_table:
-        table.rows = <const int64_t *>view.buf
-        table.n, table.width = view.shape[0], view.shape[1]
-    PyBuffer_Release(&view)
-    if not is_table:
-        raise ValueError("rows of updates are arrays of 64-bit words in two dimensions")
-    return 0
-
-
-cdef struct Places:
-    # Numbers of words that an array holds, which is kept elsewhere.
-    const int32_t *at
-    Py_ssize_t n
-
-
-cdef inline int look_at_places(object array, Places *places) except -1:
-    """Where the numbers of words of an array are."""
-    cdef Py_buffer view
-    PyObject_GetBuffer(array, &view, PyBUF_ND)
-    cdef bint is_list = view.ndim == 1 and view.itemsize == sizeof(int32_t)
-    if is_list:
-        places.at, places.n = <const int32_t *>view.buf, view.shape[0]
-    PyBuffer_Release(&view)
-    if not is_list:
-        raise ValueError("places of words are an array of 32-bit numbers in one dimension")
-    return 0
 
 
 cdef bint next_there(

@@ -10,6 +10,14 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from pointstamp.kernels.arrays cimport (
+    Places,
+    Table,
+    import_arrays,
+    look_at,
+    look_at_places,
+    new_rows,
+)
 from pointstamp.kernels.update_searches cimport (
     BLOCK,
     Searched,
@@ -20,6 +28,8 @@ from pointstamp.kernels.update_searches cimport (
     seek_ahead,
 )
 from pointstamp.kernels.update_sorts cimport FEW, either, insert_sorted, sort_rows, sum_sorted
+
+import_arrays()
 
 # Not looked up in each call.
 cdef object empty = np.empty, int64 = np.dtype("int64")
@@ -56,7 +66,7 @@ def consolidate_all(list parts):
         width = part.width
         n += part.n
         at += 1
-    array = empty((n, width), int64)
+    array = new_rows(n, width)
     if not n:
         return array
     look_at(array, &part)
@@ -70,7 +80,7 @@ def consolidate_all(list parts):
         insert_sorted(first, n, width)
         n_kept = sum_sorted(first, n, width)
     else:
-        spare = empty((n, width), int64)
+        spare = new_rows(n, width)
         look_at(spare, &part)
         second = <int64_t *>part.rows
         with nogil:
@@ -91,7 +101,7 @@ def choose_words(rows, places):
     cdef int64_t *to
     look_at(rows, &given)
     look_at_places(places, &chosen)
-    array = empty((given.n, chosen.n + 1), int64)
+    array = new_rows(given.n, chosen.n + 1)
     look_at(array, &made)
     with nogil:
         for i in range(given.n):
@@ -105,7 +115,7 @@ def choose_words(rows, places):
 
 def values_by_key(Rows rows, int n_key, int value, int flag, int64_t mask):
     cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1], i, k, n_there = 0
-    array = empty((n, n_key + 2), int64)
+    array = new_rows(n, n_key + 2)
     cdef int64_t[:, ::1] chosen = array
     with nogil:
         for i in range(n):
@@ -213,7 +223,7 @@ def merge(left, right):
     look_at(left, &one)
     look_at(right, &other)
     check_width(one.width, other.width)
-    array = empty((one.n + other.n, one.width), int64)
+    array = new_rows(one.n + other.n, one.width)
     look_at(array, &whole)
     with nogil:
         overflows = merge_rows(&one, &other, <int64_t *>whole.rows, at, one.n + other.n)
@@ -316,7 +326,7 @@ cdef tuple _match(
             batch_width = batch.width
             n_batches += 1
     if not n or not n_batches:
-        return empty((0, n_words + 1), int64), n, None
+        return new_rows(0, n_words + 1), n, None
     with nogil:
         while begin < n and total < most:
             key = changes.rows + begin * width
@@ -378,7 +388,7 @@ cdef tuple _match(
     if status < 0:
         free(runs)
         raise MemoryError
-    array = empty((total, n_words + 1), int64)
+    array = new_rows(total, n_words + 1)
     look_at(array, &batch)
     cdef Py_ssize_t run = 0, next_
     if total:
@@ -399,7 +409,7 @@ cdef tuple _match(
         raise OverflowError("the product of the diffs of two records is beyond 64 bits")
     after = None
     if last != NULL:
-        after = empty((1, batch_width - 1), int64)
+        after = new_rows(1, batch_width - 1)
         look_at(after, &batch)
         copy(<int64_t *>batch.rows, last, batch_width - 1)
     return (array if n_pairs == total else array[:n_pairs]), begin, after
@@ -540,12 +550,12 @@ def read_groups(batches, Rows keys, Rows starts, int64_t most):
         width = view.shape[1]
     ends_array = np.zeros(n_keys, int64)
     if n_batches == 0:
-        return empty((0, n_key + n_start + 1), int64), ends_array
+        return new_rows(0, n_key + n_start + 1), ends_array
     cdef int64_t[::1] ends = ends_array
     prefix_array = empty(n_key + n_start, int64)
     cdef int64_t[::1] prefix = prefix_array
     capacity = 2 * n_keys + 8
-    array = empty((capacity, width), int64)
+    array = new_rows(capacity, width)
     cdef int64_t[:, ::1] rows = array
     cdef Py_ssize_t spare
     for i in range(n_keys):
@@ -558,7 +568,7 @@ def read_groups(batches, Rows keys, Rows starts, int64_t most):
         while found < most:
             if n_rows == capacity:
                 capacity *= 2
-                grown = empty((capacity, width), int64)
+                grown = new_rows(capacity, width)
                 grown[:n_rows] = array
                 array = grown
                 rows = array
