@@ -395,6 +395,9 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         fields = [types.StructField(c.becomes, kinds[c.kind]) for c in question.columns]
         names = {field.name for field in fields}
         kept = [field for field in self._vertices.schema if field.name not in names]
+        alike = [field for field in kept if field.name.lower() in names]
+        if alike and not _minds_case(self._vertices):  # as withColumn replaces it
+            kept = [field for field in kept if field not in alike]
         return types.StructType(kept + fields)
 
     def _condition(self, given: str | Column) -> Tree:
@@ -586,8 +589,21 @@ def _check_weights(edges: DataFrame, name: str) -> None:
         )
 
 
+def _minds_case(frame: DataFrame) -> bool:
+    """Whether names of columns that differ in upper and lower case differ to Spark."""
+    return frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+
+
 def _check_columns(frame: DataFrame, needed: Sequence[str], what: str) -> None:
     given: Any = frame  # of any type, until it is looked at
     if not hasattr(given, "mapInArrow"):
         raise UsageError(f"{what} of a graph are a DataFrame of Spark, and not {given!r:.200}")
-    check_columns(columns_of_frame(frame, f"the DataFrame of {what}").names, needed, what)
+    names = columns_of_frame(frame, f"the DataFrame of {what}").names
+    check_columns(names, needed, what)
+    for name in needed:
+        others = [one for one in names if one.lower() == name and one != name]
+        if others and not _minds_case(frame):
+            raise SchemaError(
+                f"{what} have the columns {name!r} and {others[0]!r}, which are one name to Spark: "
+                "rename one of them, or set spark.sql.caseSensitive to true"
+            )

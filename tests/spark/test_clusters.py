@@ -268,6 +268,7 @@ def survive(
     def build(scope: Any, numbers: Any) -> Any:
         import os
         import signal
+        import time
         from pathlib import Path
 
         from pyspark import BarrierTaskContext
@@ -284,6 +285,11 @@ def survive(
                     Path(folder, "killed").touch(exist_ok=always)
                 except FileExistsError:
                     return batch
+                # One of this machine that is slow to begin would end before it has.
+                until = time.monotonic() + 60
+                while len(list(Path(folder).glob("worker *"))) < slots:
+                    assert time.monotonic() < until
+                    time.sleep(0.01)
                 os.kill(victim(os.getpid(), generation), signal.SIGKILL)
             return batch
 
@@ -292,6 +298,7 @@ def survive(
         Path(folder, f"worker {index}, attempt {attempt}").touch()
         return numbers.exchange("id").map_batches(kill_once)
 
+    slots = SLOTS
     inputs = {"numbers": spark.range(0, 1000, 1, 3)}
     rows = pointstamp.spark.run(build, inputs, "id long", SLOTS, check=False).collect()
     attempts = Counter(int(path.name[7]) for path in Path(folder).glob("worker *"))

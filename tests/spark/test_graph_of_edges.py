@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.functions import col, udf
 
 import pointstamp.spark
-from pointstamp.errors import WorkerError
+from pointstamp.errors import SchemaError, WorkerError
 from pointstamp.graph import Graph
 from pointstamp.spark.scanned_inputs import SETTING
 from tests.spark.test_graph_of_frames import records
@@ -86,3 +87,69 @@ def test_a_graph_of_no_edges_has_no_vertices(spark):
     graph = pointstamp.spark.graph(frame, workers=2)
     assert graph.page_rank(max_iter=3).collect() == []
     assert graph.count("(a)-[]->(b)") == 0
+
+
+def test_names_that_are_one_to_spark_are_refused_for_ends_and_ids(spark):
+    edges = spark.sql("select 1L as src, 2L as dst, 5L as SRC")
+    vertices = spark.sql("select 1L as id, 2L as Id")
+    says = "edges have the columns 'src' and 'SRC', which are one name to Spark: rename one"
+    with pytest.raises(SchemaError, match=says):
+        pointstamp.spark.graph(edges)
+    with pytest.raises(SchemaError, match="vertices have the columns 'id' and 'Id'"):
+        pointstamp.spark.graph(vertices, spark.sql("select 1L as src, 2L as dst"))
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        found = pointstamp.spark.graph(edges, workers=1).find("(a)-[e]->(b)").collect()
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert [(row.a.id, tuple(row.e), row.b.id) for row in found] == [(1, (1, 2, 5), 2)]
+
+
+def test_an_answer_takes_the_place_of_an_attribute_that_is_called_so_to_spark(spark):
+    vertices = spark.sql("select 1L as id, 7L as Component, 8L as more")
+    edges = spark.sql("select 1L as src, 1L as dst")
+    answered = pointstamp.spark.graph(vertices, edges, workers=1).connected_components()
+    assert answered.columns == ["id", "more", "component"]
+    assert [tuple(row) for row in answered.select("id", "component").collect()] == [(1, 1)]
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        answered = pointstamp.spark.graph(vertices, edges, workers=1).connected_components()
+        assert answered.columns == ["id", "Component", "more", "component"]
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_edges_that_are_others_each_time_that_spark_computes_them_are_refused(spark):
+    @udf("double")
+    def anything():
+        import os
+
+        return float(int.from_bytes(os.urandom(6), "big"))
+
+    edges = spark.range(20).select(
+        col("id").cast("double").alias("src"), anything.asNondeterministic()().alias("dst")
+    )
+    graph = pointstamp.spark.graph(edges, workers=2)  # Spark finds the ends of floats
+    with pytest.raises(WorkerError, match=r"these give other records each time.*; cache\(\) or"):
+        graph.connected_components().collect()
+    kept = edges.cache()
+    try:
+        found = pointstamp.spark.graph(kept, workers=2).connected_components().collect()
+    finally:
+        kept.unpersist()
+    assert len(found) == 40
+    assert {row.component for row in found} <= {row.id for row in found}
+    # Of ids that workers find the ends of, edges are computed once.
+    whole = edges.selectExpr("cast(src as long) as src", "cast(dst as long) as dst")
+    found = pointstamp.spark.graph(whole, workers=2).connected_components().collect()
+    assert len(found) == 40
+    assert {row.component for row in found} <= {row.id for row in found}
+
+
+def test_the_column_of_a_weight_that_is_none_is_named(spark):
+    edges = spark.createDataFrame([(1, 2, None), (2, 3, 1.0)], "src long, dst long, km double")
+    graph = pointstamp.spark.graph(edges, workers=1)
+    with pytest.raises(WorkerError, match="in the column 'km' are null: drop those edges"):
+        graph.sssp(1, "km").collect()
+    ratings = graph.filter_edges("km > 0").svd_plus_plus(1, 1, weight="km").collect()
+    assert {row.id: row.mean_rating for row in ratings} == {1: None, 2: 1.0, 3: 1.0}

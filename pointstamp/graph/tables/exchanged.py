@@ -79,7 +79,7 @@ class AnswerFlow:
         question = self.question
         records = vertices.map_batches(lambda batch: with_numbers(batch, ID))
         ends = edges.map_batches(
-            lambda batch: numbered_ends(batch, question.weight, question.weighted)
+            lambda batch: numbered_ends(batch, question.weight, question.weighted, question.signed)
         )
         of_vertices = records.map_batches(
             lambda batch: pa.RecordBatch.from_arrays([batch.column(NUMBER)], names=[VERTEX])
@@ -95,7 +95,8 @@ class AnswerFlow:
         numbered = answers.map_batches(_by_number)
         tables = numbered_tables(numbered)
         found = attached(records, NUMBER, tables, self._with_answers, "Attach answers")
-        return _checked(found).map_batches(lambda batch: conform(batch, self.schema))
+        names = self.schema.names  # not of an attribute whose place an answer takes
+        return _checked(found).map_batches(lambda b: conform(b.select(names), self.schema))
 
     def _with_answers(self, records: Any, table: Any, at: Any) -> Any:
         for column in self.question.columns:
@@ -116,6 +117,12 @@ def _put_back(name: str) -> Callable[[Any, Any, Any], Any]:
     """Replace numbers by the ids of the vertices that have them."""
 
     def attach(records: Any, table: Any, at: Any) -> Any:
+        if records.num_rows and (table is None or at.null_count):
+            raise GraphError(
+                "an edge has an end that is no vertex, though vertices and edges are of the same "
+                "DataFrames: these give other records each time that Spark computes them; "
+                "cache() or checkpoint() them before they are a graph"
+            )
         ids = pa.nulls(records.num_rows) if table is None else _taken(table.column(ID), at)
         return with_column(records, name, ids)
 

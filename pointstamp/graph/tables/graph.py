@@ -443,7 +443,9 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table", str]):
         for name, kind in columns.items():
             structs = self._structs[kind]
             if name in numbers_of and n:
-                result[name] = structs.take(found.column(numbers_of[name]).combine_chunks())
+                # Chunk by chunk: all may be more text than an array has room for.
+                rows = found.column(numbers_of[name]).chunks
+                result[name] = pa.chunked_array([structs.take(some) for some in rows])
             else:
                 result[name] = pa.nulls(n, structs.type)
         if search.pattern.hop:

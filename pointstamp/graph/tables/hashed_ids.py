@@ -16,6 +16,7 @@ import pyarrow as pa
 from pointstamp.containers.columns import hash_arrow
 from pointstamp.containers.convert import arrow_array, integer_values
 from pointstamp.graph.tables.vertex_ids import check_valid
+from pointstamp.graph.vertex_columns import WEIGHT, weighted_columns
 from pointstamp.joins.join_operators import SOURCE, TARGET
 
 NUMBER = "_pointstamp_number"
@@ -47,15 +48,23 @@ def with_numbers(records: Any, name: str) -> Any:
     return records.append_column(NUMBER, arrow_array(numbers))
 
 
-def numbered_ends(records: Any, weight: str | None, weighted: bool) -> Any:
-    """Edges between numbers: `src`, `dst`, and if they are `weighted` a weight, or 1 for each."""
+def numbered_ends(records: Any, weight: str | None, weighted: bool, signed: bool = False) -> Any:
+    """Edges between numbers: `src`, `dst`, and if they are `weighted` a weight, or 1 for each.
+
+    Raises `SchemaError` for what is no weight, which names the column.
+    """
     columns = [
         arrow_array(hashed_ids(records.column(name), f"{name!r} of the edges"))
         for name in (SOURCE, TARGET)
     ]
     names = [SOURCE, TARGET]
-    if weighted:
-        ones = arrow_array(np.ones(records.num_rows))
-        columns.append(ones if weight is None else records.column(weight))
-        names.append("weight")
+    if weight is not None:
+        own = WEIGHT if weight in names else weight  # by its own name, which errors have
+        given = [*columns, records.column(weight)]
+        batch = pa.RecordBatch.from_arrays(given, names=[*names, own])
+        columns.append(arrow_array(weighted_columns(batch, signed=signed)[WEIGHT]))
+        names.append(WEIGHT)
+    elif weighted:
+        columns.append(arrow_array(np.ones(records.num_rows)))
+        names.append(WEIGHT)
     return pa.RecordBatch.from_arrays(columns, names=names)

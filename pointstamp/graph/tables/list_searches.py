@@ -10,7 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from pointstamp.containers.convert import arrow_array
-from pointstamp.graph.tables.numbered_graph import PIECE, EdgeLists, Ints, NumberedGraph, spread
+from pointstamp.graph.tables.numbered_graph import (
+    PIECE,
+    Bools,
+    EdgeLists,
+    Ints,
+    NumberedGraph,
+    common,
+    spread,
+)
 from pointstamp.graph.vertex_lists import with_lists
 from pointstamp.kernels.hashing import hash_ints
 from pointstamp.kernels.lists import group
@@ -28,7 +36,8 @@ class CycleTask:
     cycles. What no cycle can have, because nothing leads to it or from it, or it has one neighbour
     alone, once the vertices before the path's first are gone, is not stepped on: along a road, or
     in a tree, of edges both ways no path grows. There may be exponentially many paths:
-    `max_length` bounds their edges.
+    `max_length` bounds their edges. The last vertex of the longest cycles is in the lists of both
+    ends of a path, which are intersected: most ways on from a path lead to no cycle of that length.
     """
 
     max_length: int | None = None
@@ -43,14 +52,14 @@ class CycleTask:
                 yield with_lists({}, CYCLES, own[low : low + PIECE])
         if most < 3:
             return
-        lists, lasts = _peeled(n, *edges)
-        begins = np.flatnonzero(lasts == np.arange(graph.n))[index::peers]
+        cyclic = _peeled(n, *edges)
+        begins = np.flatnonzero(cyclic.lasts == np.arange(graph.n))[index::peers]
         for low in range(0, len(begins), _BEGINS):
-            yield from self._grown(lists, lasts, begins[low : low + _BEGINS, None])
+            yield from self._grown(cyclic, begins[low : low + _BEGINS, None])
 
-    def _grown(self, lists: EdgeLists, lasts: Ints, paths: Ints) -> Iterator[Any]:
+    def _grown(self, cyclic: _CyclicEdges, paths: Ints) -> Iterator[Any]:
         """The cycles of paths, depth first; paths of which all has grown are let go at once."""
-        waiting = [_Growing(lists, paths)]
+        waiting = [_Growing(cyclic.lists, paths)]
         while waiting:
             growing = waiting[-1]
             found = growing.piece()
@@ -62,12 +71,14 @@ class CycleTask:
             closed = following == paths[:, 0]
             if paths.shape[1] > 2 and closed.any():
                 yield with_lists({}, CYCLES, _longer(paths[closed], following[closed]))
-            if self.max_length is not None and paths.shape[1] >= self.max_length:
+            fresh = cyclic.are_fresh(paths, following)
+            if not fresh.any():
                 continue
-            fresh = lasts[following] >= paths[:, 0]
-            fresh &= ~(paths == following[:, None]).any(axis=1)
-            if fresh.any():
-                waiting.append(_Growing(lists, _longer(paths[fresh], following[fresh])))
+            longer = _longer(paths[fresh], following[fresh])
+            if longer.shape[1] + 1 == self.max_length:
+                yield from cyclic.closed(longer)
+            else:
+                waiting.append(_Growing(cyclic.lists, longer))
 
 
 _BEGINS = 1 << 10
@@ -99,6 +110,47 @@ class _Growing:
         return self._paths[of], self._lists.others[at]
 
 
+@dataclass(frozen=True)
+class _CyclicEdges:
+    """The edges that may be on a cycle of three vertices or more, by either end.
+
+    Attributes
+    ----------
+    lists, back : EdgeLists, by source and by target
+    lasts : int64[n]
+        Until when each vertex is on such a cycle: on none once the vertices up to that one are
+        gone. -1 for those that are on none at all.
+    """
+
+    lists: EdgeLists
+    back: EdgeLists
+    lasts: Ints
+
+    def are_fresh(self, paths: Ints, following: Ints) -> Bools:
+        """Whether each path may go on to a vertex: one after its first, and not on it yet."""
+        fresh: Bools = self.lasts[following] >= paths[:, 0]
+        fresh &= ~(paths == following[:, None]).any(axis=1)
+        return fresh
+
+    def closed(self, paths: Ints) -> Iterator[Any]:
+        """The cycles of the vertices of each path alone, [n, k], and those of one more."""
+        firsts, ends = paths[:, 0], paths[:, -1]
+        if paths.shape[1] > 2:
+            begin, end = self.lists.between(ends, firsts)
+            closed = begin < end
+            if closed.any():
+                yield with_lists({}, CYCLES, _longer(paths[closed], firsts[closed]))
+        size = max(1, min(PIECE, _CELLS // paths.shape[1]))
+        spans = self.lists.spans(ends), self.back.spans(firsts)
+        for of, at, _, _ in common(self.lists, spans[0], self.back, spans[1]):
+            for low in range(0, len(of), size):
+                some, last = paths[of[low : low + size]], self.lists.others[at[low : low + size]]
+                fresh = self.are_fresh(some, last)
+                if fresh.any():
+                    longer = _longer(some[fresh], last[fresh])
+                    yield with_lists({}, CYCLES, _longer(longer, longer[:, 0]))
+
+
 def _longer(paths: Ints, following: Ints) -> Ints:
     return np.concatenate([paths, following[:, None]], axis=1)
 
@@ -113,13 +165,8 @@ def _short(n: int, sources: Ints, targets: Ints) -> list[Ints]:
     return [np.stack([loops, loops], axis=1), np.stack(pairs, axis=1)]
 
 
-def _peeled(n: int, sources: Ints, targets: Ints) -> tuple[EdgeLists, Ints]:
-    """The edges that may be on a cycle of three vertices or more; and until when each vertex is.
-
-    sources, targets : of edges that are there once
-    The second is int64[n]: a vertex is on no such cycle once those up to that one are gone. -1 for
-    those that are on none at all.
-    """
+def _peeled(n: int, sources: Ints, targets: Ints) -> _CyclicEdges:
+    """The edges that may be on a cycle of three vertices or more, of edges that are there once."""
     proper = sources != targets
     sources, targets = sources[proper], targets[proper]
     ends = np.concatenate([sources, targets]), np.concatenate([targets, sources])
@@ -138,7 +185,10 @@ def _peeled(n: int, sources: Ints, targets: Ints) -> tuple[EdgeLists, Ints]:
     lasts = np.minimum(lasts, peel_in_turn(*directed))
     kept = (lasts[sources] >= 0) & (lasts[targets] >= 0)
     sources, targets = sources[kept], targets[kept]
-    return EdgeLists.of(n, sources, targets, np.arange(len(sources))), lasts
+    rows = np.arange(len(sources))
+    return _CyclicEdges(
+        EdgeLists.of(n, sources, targets, rows), EdgeLists.of(n, targets, sources, rows), lasts
+    )
 
 
 @dataclass(frozen=True)
@@ -198,10 +248,16 @@ def with_ids(batch: Any, ids: Any) -> Any:
     >>> with_ids(batch, pa.array(["a", "b"])).to_pydict()
     {'walk': [['b', 'a'], ['b']]}
     """
-    columns = []
+    columns: list[Any] = []
     for column in batch.columns:
-        lists: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        if isinstance(lists, pa.ChunkedArray):
-            lists = pa.concat_arrays(lists.chunks)
-        columns.append(pa.ListArray.from_arrays(lists.offsets, ids.take(lists.values)))
+        # Chunk by chunk: ids of all lists together may be more text than an array has room for.
+        if isinstance(column, pa.ChunkedArray):
+            of_ids: list[Any] = [_with_ids(chunk, ids) for chunk in column.chunks]
+            columns.append(pa.chunked_array(of_ids))
+        else:
+            columns.append(_with_ids(column, ids))
     return type(batch).from_arrays(columns, names=batch.schema.names)
+
+
+def _with_ids(lists: Any, ids: Any) -> Any:
+    return pa.ListArray.from_arrays(lists.offsets, ids.take(lists.values))

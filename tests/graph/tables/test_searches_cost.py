@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from collections import Counter
 from threading import Thread
 
 import numpy as np
@@ -150,6 +151,42 @@ def test_cycles_are_not_looked_for_along_edges_both_ways(monkeypatch, is_ring):
     assert sorted(found) == sorted([*pairs, *rings])
     # Those of the ring, at each length; from each vertex along the road there were n^3 / 6.
     assert sum(grown) <= (2 * n**2 if is_ring else 0)
+
+
+def test_the_longest_cycles_are_closed_by_what_both_ends_of_a_path_have(monkeypatch):
+    grown = []
+
+    class Counted(list_searches._Growing):
+        def __init__(self, lists, paths):
+            grown.append(len(paths))
+            super().__init__(lists, paths)
+
+    monkeypatch.setattr(list_searches, "_Growing", Counted)
+    n = 40
+    source, target = np.divmod(np.arange(n * n), n)
+    graph = Graph({"src": source, "dst": target})
+    cycles = graph.detect_cycles(3).column("found_cycles")
+    of = {3: n * (n - 1) * (n - 2) // 3, 2: n * (n - 1) // 2, 1: n}
+    assert Counter(len(cycle) - 1 for cycle in cycles.to_pylist()) == of
+    assert len({tuple(cycle) for cycle in cycles.to_pylist()}) == len(cycles)
+    # And not a third of n^3 of three vertices, each of which would try all others.
+    assert sum(grown) <= n
+
+
+def test_lists_get_their_ids_chunk_by_chunk():
+    # Together they may be more than an array of text has room for.
+    lists = pa.chunked_array([[[1, 0]], [[], [1]]])
+    found = list_searches.with_ids(pa.table({"walk": lists}), pa.array(["a", "b"]))
+    assert found.column("walk").to_pylist() == [["b", "a"], [], ["b"]]
+    assert [len(chunk) for chunk in found.column("walk").chunks] == [1, 2]
+
+
+def test_matches_get_their_attributes_chunk_by_chunk():
+    n = 2 * numbered_graph.PIECE + 1
+    found = Graph({"src": np.arange(n), "dst": np.arange(n)}).find("(a)-[e]->()")
+    assert found.num_rows == n
+    assert all(len(chunk) <= numbered_graph.PIECE for chunk in found.column("a").chunks)
+    assert found.column("a").combine_chunks().field("id").to_pylist() == list(range(n))
 
 
 def test_a_search_for_a_path_that_is_not_there_takes_memory_for_each_vertex_once():
