@@ -44,10 +44,10 @@ usable() {
     "$python" -c "$is_new_enough" >/dev/null 2>&1 && "$python" -m pip --version >/dev/null 2>&1
 }
 
-# What the lock says of the packages named.
+# What the lock says of the packages named, for each version of Python.
 of_lock() {
     for name; do
-        awk -v begin="$name==" 'index($0, begin) == 1 { on = 1 } on { print } on && !/\\$/ { exit }' \
+        awk -v begin="$name==" 'index($0, begin) == 1 { on = 1 } on { print } !/\\$/ { on = 0 }' \
             requirements.lock
     done
 }
@@ -67,11 +67,11 @@ has_compiler() { command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null;
 has_headers='import pathlib, sysconfig, sys
 sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())'
 
-# The core is compiled while most is fetched: for that two packages are enough, and `make` finds it
+# The core is compiled while most is fetched: for that three packages are enough, and `make` finds it
 # done. In the foreground, where an interrupt ends it.
 install_lock() {
     first=$venv/first.lock  # in there, so that an interrupt leaves nothing elsewhere
-    of_lock uv cython setuptools >"$first"
+    of_lock uv cython setuptools numpy >"$first"
     if install "$first"; then
         install_by_uv &
         installing=$!
