@@ -22,6 +22,12 @@ from pointstamp.graph.tables.condition_types import (
     ends_in_zone,
     searches_in_zone,
 )
+from pointstamp.graph.tables.edge_types import (
+    MOST_TYPES,
+    array_of_types,
+    check_edge_type,
+    names_of_types,
+)
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.ends_of_edges import ends_of
 from pointstamp.graph.tables.exchanged import (
@@ -162,6 +168,52 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
     def out_degrees(self) -> DataFrame:
         """How many edges lead from each vertex: `id` and `out_degree`, of those with any."""
         return self._degrees([SOURCE], "out_degree")
+
+    def type_degree(self, edge_type_col: str, edge_types: Sequence[Any] | None = None) -> DataFrame:
+        """How many edges of each type each vertex has: `id` and the struct `degrees`.
+
+        As `pointstamp.graph.Graph.type_degree`. Without `edge_types` this call runs a job, which
+        finds them.
+        """
+        return self._type_degrees([SOURCE, TARGET], "degrees", edge_type_col, edge_types)
+
+    def type_in_degree(
+        self, edge_type_col: str, edge_types: Sequence[Any] | None = None
+    ) -> DataFrame:
+        """As `type_degree`, of the edges to each vertex: `id` and `in_degrees`."""
+        return self._type_degrees([TARGET], "in_degrees", edge_type_col, edge_types)
+
+    def type_out_degree(
+        self, edge_type_col: str, edge_types: Sequence[Any] | None = None
+    ) -> DataFrame:
+        """As `type_degree`, of the edges from each vertex: `id` and `out_degrees`."""
+        return self._type_degrees([SOURCE], "out_degrees", edge_type_col, edge_types)
+
+    def _type_degrees(
+        self, ends: Sequence[str], name: str, column: str, edge_types: Sequence[Any] | None
+    ) -> DataFrame:
+        from pyspark.sql.functions import col, count_if, lit, struct
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        check_edge_type(column, self._edges.columns)
+        kind = self._edges.schema[column].dataType
+        types = column_of(column).alias("type")
+        if edge_types is None:
+            with self._called("type_degree"):
+                found = self._edges.select(types).distinct().sort("type").take(MOST_TYPES + 1)
+            edge_types = [record[0] for record in found]
+        else:
+            array_of_types(edge_types, to_arrow_type(kind, timezone="UTC"))
+        names = names_of_types(edge_types)
+        first, *more = (self._edges.select(column_of(end).alias(ID), types) for end in ends)
+        for frame in more:
+            first = first.union(frame)
+        counts = [
+            count_if(col("type").eqNullSafe(lit(value).cast(kind))).alias(f"n{i}")
+            for i, value in enumerate(edge_types)
+        ]
+        fields = [col(f"n{i}").alias(field) for i, field in enumerate(names)]
+        return first.groupBy(ID).agg(*counts).select(ID, struct(*fields).alias(name))
 
     def _degrees(self, ends: Sequence[str], name: str) -> DataFrame:
         first, *more = (self._edges.selectExpr(f"{end} as {ID}") for end in ends)

@@ -94,6 +94,9 @@ ASKED = {
     "degrees": lambda g: g.degrees,
     "in_degrees": lambda g: g.in_degrees,
     "out_degrees": lambda g: g.out_degrees,
+    "type_degree": lambda g: g.type_degree("sort"),
+    "type_in_degree": lambda g: g.type_in_degree("amount"),
+    "type_out_degree": lambda g: g.type_out_degree("sort", ["bank", None, "none of them"]),
     "vertices": lambda g: g.filter_vertices("age > 1").edges,
     "edges": lambda g: g.filter_edges("sort = 'bank'").drop_isolated_vertices().vertices,
     "undirected": lambda g: g.as_undirected().edges,
@@ -120,8 +123,8 @@ def test_answers_are_those_of_the_graph_of_tables(graphs, name):
 def test_what_a_graph_of_tables_can_be_asked_this_can_and_is_named_in_plans(graphs, capsys):
     asked = [{name for name in dir(type(graph)) if not name.startswith("_")} for graph in graphs]
     assert asked[0] == asked[1]
-    with pytest.raises(AttributeError, match="SparkGraph has no 'typeDegree', which GraphFrames"):
-        graphs[0].typeDegree()
+    with pytest.raises(AttributeError, match="SparkGraph has no 'aggregateNeighbors', which"):
+        graphs[0].aggregateNeighbors()
     with pytest.raises(AttributeError, match="'svdPlusPlus': it is called 'svd_plus_plus' here"):
         graphs[0].svdPlusPlus()
     graphs[0].k_core().explain()

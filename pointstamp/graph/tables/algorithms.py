@@ -27,10 +27,6 @@ Edges = Stream[Any]
 ABSENT = {
     "aggregate_neighbors": "find() of a chain, pregel() and random_walks() go several edges far",
     **dict.fromkeys(
-        ("type_degree", "type_in_degree", "type_out_degree"),
-        "filter_edges() of a type has degrees",
-    ),
-    **dict.fromkeys(
         ("cache", "persist", "unpersist"),
         "tables stay in memory; of DataFrames, cache those that the graph is made of",
     ),

@@ -16,6 +16,7 @@ from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.errors import ColumnError, GraphError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
 from pointstamp.graph.tables.answer_values import as_values, type_of
+from pointstamp.graph.tables.edge_types import check_edge_type, degrees_by_type
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.frame_columns import (
     mask_of,
@@ -145,6 +146,54 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table", str]):
     def out_degrees(self) -> Any:
         """The number of edges from each vertex that has any: `id` and `out_degree`."""
         return self._degrees(self._ends[:1], "out_degree")
+
+    def type_degree(self, edge_type_col: str, edge_types: Sequence[Any] | None = None) -> Any:
+        """The number of edges of each type at each vertex that has any: `id` and `degrees`.
+
+        Parameters
+        ----------
+        edge_type_col : str
+            The column of the edges that says of which type each is: of text or numbers.
+        edge_types : sequence, optional
+            The types that are counted; all, in order, if not given.
+
+        Returns
+        -------
+        pyarrow.Table
+            `degrees` is a struct with a field for each type, called as it; "null" is that of edges
+            without a type.
+
+        Raises
+        ------
+        ColumnError, SchemaError
+            If there is no such column, or it is of lists or structs.
+        GraphError
+            If `edge_types` are not of the column's type.
+        UsageError
+            If there are no types, or more than 1,000, or two are called alike.
+
+        >>> edges = {"src": [1, 1, 2], "dst": [2, 3, 1], "kind": ["friend", "follow", "friend"]}
+        >>> Graph(edges).type_degree("kind", ["friend"]).to_pylist()
+        [{'id': 1, 'degrees': {'friend': 2}}, {'id': 2, 'degrees': {'friend': 2}}, \
+{'id': 3, 'degrees': {'friend': 0}}]
+        """
+        return self._type_degrees(self._ends, "degrees", edge_type_col, edge_types)
+
+    def type_in_degree(self, edge_type_col: str, edge_types: Sequence[Any] | None = None) -> Any:
+        """As `type_degree`, of the edges to each vertex: `id` and `in_degrees`."""
+        return self._type_degrees(self._ends[1:], "in_degrees", edge_type_col, edge_types)
+
+    def type_out_degree(self, edge_type_col: str, edge_types: Sequence[Any] | None = None) -> Any:
+        """As `type_degree`, of the edges from each vertex: `id` and `out_degrees`."""
+        return self._type_degrees(self._ends[:1], "out_degrees", edge_type_col, edge_types)
+
+    def _type_degrees(
+        self, ends: Sequence[Ints], name: str, column: str, edge_types: Sequence[Any] | None
+    ) -> Any:
+        check_edge_type(column, self._edges.schema.names)
+        types = self._edges.column(column)
+        found, counts = degrees_by_type(ends, len(self._ids), types, edge_types)
+        return pa.table({ID: self._ids.take(found), name: counts})
 
     def _degrees(self, ends: Sequence[Ints], name: str) -> Any:
         counts = np.bincount(np.concatenate(ends), minlength=len(self._ids))
