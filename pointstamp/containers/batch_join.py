@@ -82,10 +82,9 @@ def check_join_keys(keys: tuple[Any, Any], schemas: tuple[Any, Any], operator: s
             f"found {schemas!r}"
         )
     for key, schema, side in zip(keys, schemas, ("left", "right"), strict=True):
-        if schema is None:
-            continue
-        names = [] if key is None or callable(key) else key_names(key)
-        if not names or not set(names) <= set(schema.names):
+        if schema is None or callable(key):
+            continue  # a function is a key of rows, which schemas are not asked for
+        if key is None or not set(key_names(key)) <= set(schema.names):
             raise BuildError(
                 f"operator {operator!r} has the key {key!r}, and schemas= has the columns "
                 f"{schema.names} of the {side} stream: name one or several of them as its key"
