@@ -381,7 +381,13 @@ class GraphAlgorithms(ABC, Generic[Frame]):
         return self._answered(VertexQuestion(core_numbers, ValueColumn(CORE, "kcore", "long")))
 
     def clustering(self, *, is_directed: bool = False) -> Frame:
-        """The local clustering coefficient of each vertex: `coefficient`, float64."""
+        """The local clustering coefficient of each vertex: `coefficient`, float64.
+
+        Of the ordered pairs of its neighbours, at either end of an edge, the share that are edges.
+        With `is_directed` that differs from NetworkX's, which is of triangles by direction.
+
+        Source: D. J. Watts, S. H. Strogatz, 1998; directed as in LDBC Graphalytics.
+        """
         from pointstamp.graph.clustering import COEFFICIENT, local_clustering
 
         build = partial(local_clustering, directed=is_directed)
