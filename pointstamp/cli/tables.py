@@ -51,12 +51,18 @@ Method = Literal[
     "degrees",
     "in_degrees",
     "out_degrees",
+    "type_degree",
+    "type_in_degree",
+    "type_out_degree",
     "detect_cycles",
     "random_walks",
 ]
 
 _TUNING = ("rank", "min_value", "max_value", "gamma1", "gamma2", "gamma6", "gamma7")
 """Options of svd_plus_plus alone, which has arguments of these names."""
+
+_BY_TYPE = ("type_degree", "type_in_degree", "type_out_degree")
+"""Methods that need to know in which column the type of an edge is."""
 
 _TAKES = {
     "page_rank": {"source": "source_id", "max_iter": "max_iter", "tol": "tol", "weight": "weight"},
@@ -72,6 +78,7 @@ _TAKES = {
     "power_iteration_clustering": {"k": "k", "max_iter": "max_iter", "weight": "weight_col"},
     "svd_plus_plus": {name: name for name in ("weight", "max_iter", *_TUNING, "seed")},
     "maximal_independent_set": {"seed": "seed"},
+    **{method: {"edge_type": "edge_type_col"} for method in _BY_TYPE},
     "detect_cycles": {"max_length": "max_length"},
     "random_walks": {"num_walks": "num_walks", "length": "length", "seed": "seed"},
 }
@@ -84,6 +91,7 @@ _NEEDS = {
     "bfs": ("from", "to"),
     "power_iteration_clustering": ("k",),
     "svd_plus_plus": ("weight",),
+    **dict.fromkeys(_BY_TYPE, ("edge_type",)),
 }
 
 _OTHERWISE: dict[str, dict[str, Any]] = {
@@ -169,6 +177,10 @@ def graph(
         int | None,
         Option(metavar="N", min=1, help="Of power_iteration_clustering: number of clusters."),
     ] = None,
+    edge_type: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help="Of the degrees by type: the edges' column of types."),
+    ] = None,
     max_length: Annotated[
         int | None,
         Option(metavar="N", min=0, help="Of bfs and detect_cycles: maximum number of edges."),
@@ -206,6 +218,7 @@ def graph(
         "tol": tol,
         "weight": weight,
         "k": k,
+        "edge_type": edge_type,
         "max_length": max_length,
         "num_walks": num_walks,
         "length": length,

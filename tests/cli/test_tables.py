@@ -127,6 +127,9 @@ def test_every_question_of_a_graph_can_be_asked(run: Run, edges: Path, tmp_path:
         "svd_plus_plus": ["--weight", "amount", "--max-value", 200, "--where", "dst = 'cy'"],
         "random_walks": ["--num-walks", 1, "--length", 2, "--seed", 7],
         "detect_cycles": ["--max-length", 2],
+        "type_degree": ["--edge-type", "amount", "--where", "amount = 100"],
+        "type_in_degree": ["--edge-type", "amount"],
+        "type_out_degree": ["--edge-type", "amount"],
     }
     found = {
         method: objects(run("graph", method, edges, *asked.get(method, [])))
@@ -140,6 +143,7 @@ def test_every_question_of_a_graph_can_be_asked(run: Run, edges: Path, tmp_path:
     assert [len(row["pageranks"]) for row in found["parallel_personalized_page_rank"]] == [2] * 3
     assert len(found["random_walks"]) == 3
     assert [row["mean_rating"] for row in found["svd_plus_plus"]] == [None, 90, 90]
+    assert found["type_degree"][0] == {"id": "ann", "degrees": {"100": 1}}
     assert found["detect_cycles"] == [{"found_cycles": ["ann", "bob", "ann"]}]
     # What gives another graph, or takes functions, is not for a command.
     others = {"aggregate_messages", "as_undirected", "count", "drop_isolated_vertices", "edges"}

@@ -505,7 +505,8 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table", str]):
 
     def _counted(self, searches: list[ElementSearch]) -> int:
         found = [self._searched(CountTask(search)) for search in searches]
-        return sum(pc.sum(table.column("count")).as_py() for table in found)
+        # By Python: what workers count together may be more than 64 bits can say.
+        return sum(n for table in found for n in table.column("count").to_pylist())
 
     def _path_length(self, ends: PathEnds) -> int:
         found = self._searched(LengthTask(ends))
