@@ -100,7 +100,7 @@ def degrees_by_type(
             types = array_of_types(edge_types, column.type)
         number = pc.index_in(column, value_set=types).combine_chunks()
     except pa.ArrowNotImplementedError as error:
-        raise SchemaError(f"edges are told apart by text or numbers, not {column.type}") from error
+        raise SchemaError(f"types of edges are text or numbers, not {column.type}") from error
     names = names_of_types(types.to_pylist())
     type_of = np.asarray(pc.fill_null(number, -1)).astype(np.int64)
     is_counted = type_of >= 0

@@ -78,7 +78,7 @@ def test_types_that_make_no_fields_are_refused():
         graph.type_degree("kind", [1])
     with pytest.raises(UsageError, match="from 1 to 1000, and there are 0"):
         graph.type_degree("kind", [])
-    with pytest.raises(SchemaError, match="edges are told apart by text or numbers, not list"):
+    with pytest.raises(SchemaError, match="types of edges are text or numbers, not list"):
         graph.type_degree("tags")
     many = Graph({"src": [1] * 1001, "dst": [2] * 1001, "kind": range(1001)})
     with pytest.raises(UsageError, match="from 1 to 1000, and there are 1001"):
