@@ -11,11 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import ColumnError, GraphError, SchemaError, UsageError
+from pointstamp.errors import GraphError, SchemaError, UsageError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
-from pointstamp.graph.tables.argument_checks import check_columns, check_names
+from pointstamp.graph.tables.argument_checks import (
+    check_columns,
+    check_edge_column,
+    check_names,
+)
 from pointstamp.graph.tables.condition_types import (
     check_conditions,
     check_ends,
@@ -25,7 +30,6 @@ from pointstamp.graph.tables.condition_types import (
 from pointstamp.graph.tables.edge_types import (
     MOST_TYPES,
     array_of_types,
-    check_edge_type,
     names_of_types,
 )
 from pointstamp.graph.tables.element_search import ElementSearch
@@ -195,7 +199,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         from pyspark.sql.functions import col, count_if, lit, struct
         from pyspark.sql.pandas.types import to_arrow_type
 
-        check_edge_type(column, self._edges.columns)
+        check_edge_column(column, self._edges.columns, "types")
         kind = self._edges.schema[column].dataType
         types = column_of(column).alias("type")
         if edge_types is None:
@@ -205,21 +209,22 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         else:
             array_of_types(edge_types, to_arrow_type(kind, timezone="UTC"))
         names = names_of_types(edge_types)
-        first, *more = (self._edges.select(column_of(end).alias(ID), types) for end in ends)
-        for frame in more:
-            first = first.union(frame)
         counts = [
             count_if(col("type").eqNullSafe(lit(value).cast(kind))).alias(f"n{i}")
             for i, value in enumerate(edge_types)
         ]
         fields = [col(f"n{i}").alias(field) for i, field in enumerate(names)]
-        return first.groupBy(ID).agg(*counts).select(ID, struct(*fields).alias(name))
+        return (
+            self._at(ends, types).groupBy(ID).agg(*counts).select(ID, struct(*fields).alias(name))
+        )
 
     def _degrees(self, ends: Sequence[str], name: str) -> DataFrame:
-        first, *more = (self._edges.selectExpr(f"{end} as {ID}") for end in ends)
-        for frame in more:
-            first = first.union(frame)
-        return first.groupBy(ID).count().withColumnRenamed("count", name)
+        return self._at(ends).groupBy(ID).count().withColumnRenamed("count", name)
+
+    def _at(self, ends: Sequence[str], *columns: Column) -> DataFrame:
+        """The vertex at each of some ends of each edge, `id`, with columns of the edge."""
+        frames = [self._edges.select(column_of(end).alias(ID), *columns) for end in ends]
+        return reduce(lambda one, other: one.union(other), frames)
 
     def filter_vertices(self, condition: str | Column) -> SparkGraph:
         """The graph of the vertices for which a condition is true, and the edges between them."""
@@ -416,12 +421,8 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
             raise GraphError(f"ids are {kind.simpleString()}, and {list(ids)!r} are not") from error
 
     def _answered(self, question: VertexQuestion) -> DataFrame:
-        if question.weight is not None and question.weight not in self._edges.columns:
-            raise ColumnError(
-                f"edges have no column {question.weight!r} of weights, only "
-                f"{', '.join(map(repr, self._edges.columns))}"
-            )
         if question.weight is not None:
+            check_edge_column(question.weight, self._edges.columns, "weights")
             _check_weights(self._edges, question.weight)
         needed = [SOURCE, TARGET, *([question.weight] if question.weight else [])]
         edges = _selected(self._edges, needed)

@@ -65,6 +65,17 @@ RESERVED = "_pointstamp_"
 """How the columns begin that are beside attributes while an answer is made."""
 
 
+def check_edge_column(name: str, of_edges: Sequence[str], what: str) -> None:
+    """Refuse a column of the edges that is not there, with a `ColumnError`.
+
+    what : is in it, such as weights
+    """
+    if name not in of_edges:
+        raise ColumnError(
+            f"edges have no column {name!r} of {what}, only {', '.join(map(repr, of_edges))}"
+        )
+
+
 def check_columns(names: Sequence[str], needed: Sequence[str], what: str) -> None:
     """Refuse vertices or edges without the columns that they need, and names that they cannot have.
 

@@ -11,20 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.containers.convert import arrow_array
-from pointstamp.errors import ColumnError, GraphError, SchemaError, UsageError
+from pointstamp.errors import GraphError, SchemaError, UsageError
+from pointstamp.graph.tables.argument_checks import repeated_names
 
 Ints = npt.NDArray[np.int64]
 
 MOST_TYPES = 1_000
 """Of more types no struct is made: each is a field of all records."""
-
-
-def check_edge_type(name: str, of_edges: Sequence[str]) -> None:
-    """Refuse a column of types that the edges do not have, with a `ColumnError`."""
-    if name not in of_edges:
-        raise ColumnError(
-            f"edges have no column {name!r} of types, only {', '.join(map(repr, of_edges))}"
-        )
 
 
 def names_of_types(types: Sequence[Any]) -> list[str]:
@@ -44,7 +37,7 @@ def names_of_types(types: Sequence[Any]) -> list[str]:
             f"there are {len(types)}: name those that are wanted in edge_types="
         )
     names = [_name_of(value) for value in types]
-    if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
+    if repeated := repeated_names(names):
         raise UsageError(f"two types of edges are called {repeated[0]!r}: name one in edge_types=")
     return names
 

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 
 from pointstamp.communication.target import check_workers
 from pointstamp.containers.convert import arrow_array, numbers
-from pointstamp.errors import ColumnError, GraphError
+from pointstamp.errors import GraphError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
 from pointstamp.graph.tables.answer_values import as_values, type_of
-from pointstamp.graph.tables.edge_types import check_edge_type, degrees_by_type
+from pointstamp.graph.tables.argument_checks import check_edge_column
+from pointstamp.graph.tables.edge_types import degrees_by_type
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.frame_columns import (
     mask_of,
@@ -190,7 +191,7 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table", str]):
     def _type_degrees(
         self, ends: Sequence[Ints], name: str, column: str, edge_types: Sequence[Any] | None
     ) -> Any:
-        check_edge_type(column, self._edges.schema.names)
+        check_edge_column(column, self._edges.schema.names, "types")
         types = self._edges.column(column)
         found, counts = degrees_by_type(ends, len(self._ids), types, edge_types)
         return pa.table({ID: self._ids.take(found), name: counts})
@@ -435,11 +436,7 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table", str]):
     def _weights(self, name: str | None, signed: bool) -> npt.NDArray[np.float64]:
         if name is None:
             return np.ones(self._edges.num_rows)
-        if name not in self._edges.schema.names:
-            raise ColumnError(
-                f"edges have no column {name!r} of weights, only "
-                f"{', '.join(map(repr, self._edges.schema.names))}"
-            )
+        check_edge_column(name, self._edges.schema.names, "weights")
         source, target = map(arrow_array, self._ends)
         weight = self._edges.column(name).combine_chunks()
         # By its own name, which errors have.
