@@ -2,12 +2,12 @@ cimport cython
 
 from pointstamp.collections.spine cimport Spine
 from pointstamp.containers.updates cimport Updates
-from pointstamp.dataflow.capability cimport Capability
+from pointstamp.dataflow.capability cimport Capability, SendRight
 from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
 from pointstamp.dataflow.stash_core cimport StashCore
 
 
-cpdef send_rows(Output output, Capability held, object rows, tuple texts)
+cpdef send_rows(Output output, SendRight held, object rows, tuple texts)
 
 
 cdef class _ArrangeLogic(BuiltInLogic):

@@ -25,7 +25,7 @@ from pointstamp.collections.durable_rows import (
 from pointstamp.collections.spine import Spine, SpineReader
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.updates import FirstWords, Rows, Updates
-from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
@@ -81,7 +81,9 @@ def consolidated(parts: list[Rows], operator_name: str) -> Rows:
         raise DataError(f"operator {operator_name!r}: {error}") from error
 
 
-def send_rows(output: Output, held: Capability, rows: Rows, texts: tuple[int, ...]) -> None:
+def send_rows(
+    output: Output, held: Capability | InputCapability, rows: Rows, texts: tuple[int, ...]
+) -> None:
     """Send updates at the time of `held`, if there are any."""
     n = len(rows)
     if n > PREFERRED_RECORDS:

@@ -34,7 +34,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash_core import StashCore
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.kernels.consolidation import consolidate
+from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.kernels.group_states import hash_words
 from pointstamp.kernels.histories import distinct, read_history, revise_firsts, split_by_first
 from pointstamp.operators.generic import operator
@@ -185,7 +185,7 @@ class Reduction:
         rows, others = self._output.read(keys, now)
         answers = answer(records)
         rows[:, -1] *= -1
-        changes = consolidate(np.concatenate([answers, rows]) if len(rows) else answers)
+        changes = consolidate_all([answers, rows])
         return changes, np.concatenate([joins, others]) if len(others) else joins
 
     def contents(self, texts: tuple[tuple[int, ...], tuple[int, ...]]) -> list[StoredPart]:

@@ -56,6 +56,7 @@ cdef class Trace:
     cdef readonly Py_ssize_t n_inserted
     cdef list _readers
     cdef Py_ssize_t _let_be
+    cdef Py_ssize_t _small
     cdef Py_ssize_t _n_known
     cdef Py_ssize_t _n_looked_at
     cdef Py_ssize_t _fuel
@@ -74,13 +75,13 @@ cdef class Trace:
     cpdef object contents(self)
     cpdef Py_ssize_t restore(self, object rows) except -1
     @cython.locals(
-        batches=list, n=Py_ssize_t, n_small=Py_ssize_t, begin=Py_ssize_t, total=Py_ssize_t,
-        n_all=Py_ssize_t, known=Py_ssize_t,
+        batches=list, n=Py_ssize_t, n_large=Py_ssize_t, begin=Py_ssize_t, total=Py_ssize_t,
+        n_all=Py_ssize_t, known=Py_ssize_t, is_fitting=bint, older=TraceBatch, newest=TraceBatch,
     )
     cpdef maintain(self)
     @cython.locals(known=Py_ssize_t, reader=TraceReader)
     cdef Py_ssize_t _known(self) except -1
-    @cython.locals(batches=list, n=Py_ssize_t)
+    @cython.locals(batches=list, n=Py_ssize_t, newest=TraceBatch)
     cdef Py_ssize_t _n_mergeable(self, Py_ssize_t known) except -1
     @cython.locals(older=TraceBatch, newer=TraceBatch)
     cdef _begin(self, Py_ssize_t at)
@@ -95,6 +96,6 @@ cdef class Trace:
     cpdef object timed(self, TraceBatch batch)
     @cython.locals(reader=TraceReader)
     cdef bint _is_read(self) except -1
-    @cython.locals(batch=TraceBatch, part=TraceBatch, batches=list, parts=list, small=list)
+    @cython.locals(batch=TraceBatch, part=TraceBatch, batches=list, frontier=list, parts=list, small=list, times=list)
     cdef _merge(self, Py_ssize_t begin, Py_ssize_t end)
     cdef TraceBatch _advanced(self, TraceBatch batch, list frontier)

@@ -244,6 +244,7 @@ class Trace:
     ) -> None:
         self.depth = depth
         self._let_be = LET_BE if let_be is None else let_be
+        self._small = SMALL
         self._fuel = batch_merges.FUEL if fuel is None else fuel
         self._at_once = batch_merges.AT_ONCE if at_once is None else at_once
         self._lump = SOME * batch_merges.LUMP if lump is None else lump
@@ -322,24 +323,32 @@ class Trace:
             return
         self._n_known, self._n_looked_at = known, self.n_inserted
         batches, n = self.batches, self._n_mergeable(known)
-        n_small = 0
-        while n_small < n and batches[n - n_small - 1].n < SMALL:
-            n_small += 1
-        if n_small < self._let_be:
-            n -= n_small
+        n_large = n
+        while n_large:
+            older = batches[n_large - 1]
+            if older.n >= self._small:
+                break
+            n_large -= 1
+        if n - n_large < self._let_be:
+            n = n_large
         while n:
-            begin, total = n - 1, batches[n - 1].n
-            if not batches[begin].is_merging:
-                while (
-                    begin
-                    and batches[begin - 1].n <= 2 * total
-                    and batches[begin - 1].n + total <= self._at_once
-                    and not batches[begin - 1].is_merging
-                ):
-                    begin -= 1
-                    total += batches[begin].n
-                self._merge(begin, n)
-                if begin == n - 1 and begin and batches[begin - 1].n <= 2 * total:
+            begin = n - 1
+            newest = batches[begin]
+            total, is_fitting = newest.n, True
+            if not newest.is_merging:
+                while begin and is_fitting:
+                    older = batches[begin - 1]
+                    is_fitting = (
+                        older.n <= 2 * total
+                        and older.n + total <= self._at_once
+                        and not older.is_merging
+                    )
+                    if is_fitting:
+                        begin -= 1
+                        total += older.n
+                if begin < n - 1:
+                    self._merge(begin, n)
+                elif begin and older.n <= 2 * total:
                     n_all = len(batches)
                     self._begin(begin - 1)
                     if n_all - len(batches) == 2:
@@ -358,7 +367,10 @@ class Trace:
         """How many batches, the oldest, are of so many insertions."""
         batches = self.batches
         n = len(batches)
-        while n and batches[n - 1].last > known:
+        while n:
+            newest = batches[n - 1]
+            if newest.last <= known:
+                break
             n -= 1
         return n
 
@@ -462,16 +474,26 @@ class Trace:
         frontier, batches = self.asked_for, self.batches[begin:end]
         last = batches[-1].last
         # The small ones at once, then each larger one with what there is so far.
-        small = [batch for batch in batches if batch.n < SMALL]
-        parts = [self._advanced(batch, frontier) for batch in batches if batch.n >= SMALL]
+        small, times, parts = [], [], []
+        for batch in batches:  # compiled, and not in the scope of a comprehension
+            if batch.n < self._small:
+                small.append(batch.rows)
+                times.append(batch.time)
+            else:
+                part = self._advanced(batch, frontier)
+                if part.n:
+                    parts.append(part)
         if small:
-            rows, time = advance_together(
-                [batch.rows for batch in small], [batch.time for batch in small], frontier
-            )
-            parts.append(TraceBatch(rows, time, last))
-        parts = [part for part in parts if part.n]
+            part = TraceBatch(*advance_together(small, times, frontier), last)
+            if part.n:
+                parts.append(part)
         if not parts:
             self.batches[begin:end] = []
+            return
+        if len(parts) == 1:
+            part = parts[0]
+            part.last = last
+            self.batches[begin:end] = parts
             return
         time = parts[0].time
         for part in parts:

@@ -70,4 +70,4 @@ cdef class _JoinTracesLogic(BuiltInLogic):
     cdef Py_ssize_t _go_on(self, Output output, Py_ssize_t fuel) except -1
     cdef _end(self, Capability held)
     @cython.locals(later=Capability)
-    cdef _send(self, list found, object held, Output output)
+    cdef _send(self, list found, object held, Output output, bint is_alone=*)

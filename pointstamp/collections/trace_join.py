@@ -278,7 +278,7 @@ class _JoinTracesLogic(BuiltInLogic):
                 self._held, self._side = held.retain(), side
                 self._messages = messages[at:]
                 return n_made + self._go_on(output, fuel - n_made)
-            self._send(found, held, output)
+            self._send(found, held, output, len(messages) == 1)
             n_made += n
             self._readers[side].known = number
         return n_made
@@ -316,11 +316,14 @@ class _JoinTracesLogic(BuiltInLogic):
         held.drop()
         self._held, self._messages, self._pairs = None, [], None
 
-    def _send(self, found: Pairs, held: Any, output: Output) -> None:
+    def _send(self, found: Pairs, held: Any, output: Output, is_alone: bool = False) -> None:
+        """Send pairs; those of the time of `held` with what follows, but for what is alone."""
         for words, rows in found:
             time = self._encoding.time(words)
             if time != held.time:
                 with held.delayed(time) as later:
                     send_rows(output, later, rows, self._texts)
+            elif is_alone:
+                send_rows(output, held, rows, self._texts)
             elif len(rows):
                 output.session(held).give_batch(Updates(rows, self._texts))

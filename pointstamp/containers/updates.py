@@ -23,6 +23,7 @@ from pointstamp.containers.kind import Buffer, Hashes, Ints, Key, Kind
 from pointstamp.containers.registry import register
 from pointstamp.containers.rows import dump, dump_records
 from pointstamp.errors import ContainerError
+from pointstamp.kernels.consolidation import concatenate
 from pointstamp.kernels.group_states import hash_words, split_rows
 
 Rows = npt.NDArray[np.int64]
@@ -103,7 +104,11 @@ class ChosenWords:
 
 
 class UpdatesKind(Kind[Updates]):
-    """What can be done with a batch of updates."""
+    """What can be done with a batch of updates.
+
+    It names no schema for a stream to compare: all batches of one are of the schema of its
+    collection, by which its operators were built.
+    """
 
     name = "updates"
     is_internal = True
@@ -116,10 +121,6 @@ class UpdatesKind(Kind[Updates]):
         """Of the array."""
         return batch.rows.nbytes
 
-    def schema(self, batch: Updates) -> tuple[int, tuple[int, ...]]:
-        """How many words, and which are texts."""
-        return batch.rows.shape[1], batch.texts
-
     def records(self, batch: Updates) -> Iterator[tuple[int, ...]]:
         """Words and diff of each, as a tuple."""
         return map(tuple, batch.rows.tolist())
@@ -130,7 +131,7 @@ class UpdatesKind(Kind[Updates]):
 
     def concat(self, batches: Sequence[Updates]) -> Updates:
         """One array of several."""
-        return Updates(np.concatenate([batch.rows for batch in batches]), batches[0].texts)
+        return Updates(concatenate([batch.rows for batch in batches]), batches[0].texts)
 
     def take(self, batch: Updates, places: Ints) -> Updates:
         """The rows at some places."""

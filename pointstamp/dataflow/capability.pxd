@@ -14,6 +14,7 @@ cdef class CapabilityCounts:
     cdef readonly Py_ssize_t n_held
     cdef readonly bint is_dropped
     cdef bint _is_int
+    cdef bint _is_pair
     cdef readonly object operator
     cdef readonly Py_ssize_t output
     cdef readonly object timestamp

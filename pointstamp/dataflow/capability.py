@@ -40,6 +40,7 @@ class CapabilityCounts:
         "_collected",
         "_collected_first",
         "_is_int",
+        "_is_pair",
         "_late",
         "changes",
         "is_dropped",
@@ -63,6 +64,7 @@ class CapabilityCounts:
         self.output = output
         self.timestamp = timestamp
         self._is_int = timestamp is Int
+        self._is_pair = bool(timestamp.pairs)
         self._activation = activation_of(changed)
         self.watcher = watcher
         self.changes: ChangeBatch = ChangeBatch()
@@ -144,6 +146,11 @@ class CapabilityCounts:
         """`new_time` as its type has it; raises unless it is at or after `time`."""
         if self._is_int and type(new_time) is int and new_time >= time:
             return new_time
+        # What is no less than a time of the type is one of it.
+        if self._is_pair and type(new_time) is tuple and len(new_time) == 2:
+            outer, inner = new_time
+            if type(outer) is int and type(inner) is int and outer >= time[0] and inner >= time[1]:
+                return new_time
         new_time = self.timestamp.check(new_time)
         if not self.timestamp.less_equal(time, new_time):
             raise CapabilityError(

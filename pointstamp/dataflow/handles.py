@@ -42,7 +42,7 @@ class Frontier:
     @property
     def elements(self) -> list[Any]:
         """The minimal times that may still come; empty when none will."""
-        return self._counts.frontier
+        return self._counts.elements()
 
     def less_equal(self, time: Any) -> bool:
         """Whether `time`, or one before it, may still come."""

@@ -9,6 +9,7 @@ cdef class Notificator:
     cdef object _key
     cdef bint _total
     cdef bint _is_line
+    cdef bint _is_natural
     cdef list _frontiers
     cdef dict _waiting
     cdef list _heap

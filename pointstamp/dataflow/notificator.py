@@ -36,6 +36,7 @@ class Notificator:
         "_heap",
         "_is_late",
         "_is_line",
+        "_is_natural",
         "_key",
         "_repeats",
         "_required",
@@ -50,6 +51,7 @@ class Notificator:
     ) -> None:
         self._timestamp = timestamp
         self._key = timestamp.key
+        self._is_natural = bool(timestamp.natural)
         self._is_line = bool(timestamp.total and timestamp.natural)
         self._total = bool(timestamp.total)
         self._frontiers = list(frontiers)
@@ -167,7 +169,10 @@ class Notificator:
     def _put(self, time: Any, capability: Capability) -> None:
         if time not in self._waiting:
             self._waiting[time] = capability
-            heappush(self._heap, time if self._is_line else (self._key(time), time))
+            if self._is_line:
+                heappush(self._heap, time)
+            else:
+                heappush(self._heap, (time if self._is_natural else self._key(time), time))
         else:
             self._repeat(time, self._waiting[time], capability)
 
@@ -272,7 +277,13 @@ class Notificator:
             if not heap or not self._is_complete(heap[0][1]):
                 return None
             return self._waiting.pop(heappop(heap)[1])
-        passed = []
+        if not heap:
+            return None
+        if self._is_complete(heap[0][1]):
+            return self._waiting.pop(heappop(heap)[1])
+        if len(heap) == 1:
+            return None
+        passed = [heappop(heap)]
         found = None
         while heap:
             entry = heappop(heap)

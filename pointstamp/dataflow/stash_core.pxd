@@ -1,6 +1,6 @@
 cimport cython
 
-from pointstamp.dataflow.capability cimport Capability
+from pointstamp.dataflow.capability cimport Capability, InputCapability
 from pointstamp.dataflow.handles cimport Input
 from pointstamp.dataflow.notificator cimport Notificator
 
@@ -20,4 +20,5 @@ cdef class StashCore:
     cpdef take_from(self, Input input_, Py_ssize_t number=*)
     cpdef list times(self)
     cpdef Capability next_complete(self)
+    @cython.locals(received=InputCapability, kept=Capability)
     cdef _begin(self, object held, object time)

@@ -135,7 +135,12 @@ class StashCore:
 
     def _begin(self, held: Any, time: Any) -> Any:
         """A new value, and what keeps its time."""
-        self._notificator.notify_at(held.delayed(time))
+        if isinstance(held, InputCapability):
+            received = held
+            self._notificator.notify_at(received.delayed(time))
+        else:
+            kept: Capability = held
+            self._notificator.notify_at(kept.delayed(time))
         if self._outputs is not None:
             assert isinstance(held, InputCapability)
             self._more[time] = [held.delayed(time, output) for output in self._outputs]

@@ -55,6 +55,16 @@ def consolidate_all(parts: list[Rows]) -> Rows:
 
 
 @kernel("update_loops")
+def concatenate(parts: list[Rows]) -> Rows:
+    """The rows of several int64[n, w + 1], one at least, in their order.
+
+    >>> concatenate([np.array([[7, 1], [3, 2]]), np.array([[3, -2]])]).tolist()
+    [[7, 1], [3, 2], [3, -2]]
+    """
+    return np.concatenate(parts)
+
+
+@kernel("update_loops")
 def merge(left: Rows, right: Rows) -> Rows:
     """Make one of two consolidated int64[n, w + 1].
 

@@ -54,12 +54,11 @@ def consolidate(rows):
     return consolidate_all([rows])
 
 
-def consolidate_all(list parts):
-    cdef Py_ssize_t n = 0, width = 0, n_kept, at = 0
-    cdef bint swapped = False
+cdef object in_one(list parts):
+    """The rows of several, in their order."""
+    cdef Py_ssize_t n = 0, width = 0, at = 0
     cdef Table part
     cdef int64_t *first
-    cdef int64_t *second
     for rows in parts:
         look_at(rows, &part)
         check_width(part.width, width if n or at else part.width)
@@ -67,15 +66,33 @@ def consolidate_all(list parts):
         n += part.n
         at += 1
     array = new_rows(n, width)
+    if n:
+        look_at(array, &part)
+        first = <int64_t *>part.rows
+        at = 0
+        for rows in parts:
+            look_at(rows, &part)
+            memcpy(first + at * width, part.rows, part.n * width * sizeof(int64_t))
+            at += part.n
+    return array
+
+
+def concatenate(list parts):
+    return in_one(parts)
+
+
+def consolidate_all(list parts):
+    cdef Py_ssize_t n, width, n_kept
+    cdef bint swapped = False
+    cdef Table part
+    cdef int64_t *first
+    cdef int64_t *second
+    array = in_one(parts)
+    look_at(array, &part)
+    n, width = part.n, part.width
     if not n:
         return array
-    look_at(array, &part)
     first = <int64_t *>part.rows
-    at = 0
-    for rows in parts:
-        look_at(rows, &part)
-        memcpy(first + at * width, part.rows, part.n * width * sizeof(int64_t))
-        at += part.n
     if n <= FEW:
         insert_sorted(first, n, width)
         n_kept = sum_sorted(first, n, width)

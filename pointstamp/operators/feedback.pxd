@@ -1,5 +1,6 @@
 cimport cython
 
+from pointstamp.dataflow.capability cimport InputCapability
 from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
 from pointstamp.progress.step cimport Step
 
@@ -20,7 +21,10 @@ cdef class _Admit(BuiltInLogic):
     cdef object _new_batches
     cdef dict _waiting
 
-    @cython.locals(has_later=bint, port=Py_ssize_t)
+    @cython.locals(
+        has_later=bint, port=Py_ssize_t, input_=Input, output=Output, received=tuple,
+        held=InputCapability,
+    )
     cpdef run(self, list inputs, list outputs)
 
     cdef _wait(self, object held, Py_ssize_t port, object batch)

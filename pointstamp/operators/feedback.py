@@ -176,10 +176,11 @@ class _Admit(BuiltInLogic):
         if self._waiting:
             self._let_in(until, outputs)
         for port in range(1, len(inputs)):
-            for held, batch in inputs[port - 1]:
+            input_, output = inputs[port - 1], outputs[port]
+            while (received := input_.next()) is not None:
+                held, batch = received
                 if until is None or held.time[0] < until + AHEAD:
-                    with held.retain(port) as capability:
-                        outputs[port].session(capability).give_batch(batch)
+                    output.push(held.time, batch)
                 else:
                     self._wait(held, port, batch)
         return has_later
@@ -209,7 +210,11 @@ class _Admit(BuiltInLogic):
 
 def _first_epoch(times: list[Any]) -> Any:
     """That of pairs of an epoch and a round; None of no times."""
-    return min((epoch for epoch, _ in times), default=None)
+    least = None
+    for epoch, _ in times:
+        if least is None or epoch < least:
+            least = epoch
+    return least
 
 
 def _has_rounds(timestamp: Timestamp) -> bool:

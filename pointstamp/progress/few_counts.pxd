@@ -47,6 +47,8 @@ cdef class FewCounts:
     cpdef bint less_equal(self, long long outer, long long inner) except -1
     @cython.locals(place=Py_ssize_t)
     cpdef bint less_than(self, long long outer, long long inner) except -1
+    @cython.locals(place=Py_ssize_t, below="long long", found=list)
+    cpdef list elements(self)
     cpdef Py_ssize_t n_times(self) except -1
     cdef MutableAntichain _counted(self)
     cdef object _time(self, long long outer, long long inner)

@@ -200,6 +200,10 @@ class FewCounts:
     @property
     def frontier(self) -> list[Any]:
         """The minimal times with a positive count, in order."""
+        return self.elements()
+
+    def elements(self) -> list[Any]:
+        """The same; compiled, what is known to be of this class gives it without a look-up."""
         if self.many is not None:
             return list(self.many.frontier)
         found = []

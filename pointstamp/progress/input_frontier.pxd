@@ -21,6 +21,7 @@ cdef class InputFrontier:
 
     @cython.locals(few=FewCounts, n=Py_ssize_t, place=Py_ssize_t, at=Py_ssize_t)
     cpdef take(self, ChangeBatch batch)
+    cpdef list elements(self)
     cpdef change(self, object time, long long change)
     cpdef bint less_equal(self, object time) except -1
     cpdef bint less_than(self, object time) except -1

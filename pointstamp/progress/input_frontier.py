@@ -55,8 +55,14 @@ class InputFrontier:
     @property
     def frontier(self) -> list[Any]:
         """The minimal times that may still come."""
-        counts: Any = self._few if self._counts is None else self._counts
-        return list(counts.frontier)
+        return self.elements()
+
+    def elements(self) -> list[Any]:
+        """The same; see `FewCounts.elements`."""
+        if self._few is not None:
+            return self._few.elements()
+        assert self._counts is not None
+        return list(self._counts.frontier)
 
     def take(self, batch: ChangeBatch) -> None:
         """Add the changes of a batch, which is empty then."""
