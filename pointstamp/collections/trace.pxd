@@ -96,6 +96,9 @@ cdef class Trace:
     cpdef object timed(self, TraceBatch batch)
     @cython.locals(reader=TraceReader)
     cdef bint _is_read(self) except -1
-    @cython.locals(batch=TraceBatch, part=TraceBatch, batches=list, frontier=list, parts=list, small=list, times=list)
+    @cython.locals(
+        batch=TraceBatch, part=TraceBatch, batches=list, frontier=list, parts=list, small=list,
+        times=list,
+    )
     cdef _merge(self, Py_ssize_t begin, Py_ssize_t end)
     cdef TraceBatch _advanced(self, TraceBatch batch, list frontier)

@@ -23,7 +23,7 @@ from pointstamp.errors import CapabilityError, DroppedError
 from pointstamp.progress.activation import NO_ACTIVATION, activation_of
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.timestamp import Int, Timestamp
+from pointstamp.progress.timestamp import Int, Product, Timestamp
 
 _IS_COMPILED = build_info() == "compiled"
 
@@ -64,7 +64,7 @@ class CapabilityCounts:
         self.output = output
         self.timestamp = timestamp
         self._is_int = timestamp is Int
-        self._is_pair = bool(timestamp.pairs)
+        self._is_pair = type(timestamp) is Product and timestamp.pairs
         self._activation = activation_of(changed)
         self.watcher = watcher
         self.changes: ChangeBatch = ChangeBatch()

@@ -273,15 +273,11 @@ class Notificator:
             else:
                 self._first = None
             return first
-        if self._total:
-            if not heap or not self._is_complete(heap[0][1]):
-                return None
-            return self._waiting.pop(heappop(heap)[1])
         if not heap:
             return None
         if self._is_complete(heap[0][1]):
             return self._waiting.pop(heappop(heap)[1])
-        if len(heap) == 1:
+        if self._total or len(heap) == 1:
             return None
         passed = [heappop(heap)]
         found = None

@@ -113,8 +113,8 @@ LOOP_MUTANTS = [
         [
             (
                 "What a reader does not know of yet is merged.",
-                "while n and batches[n - 1].last > known:",
-                "while n and batches[n - 1].last > known + 99:",
+                "if newest.last <= known:",
+                "if newest.last <= known + 99:",
             ),
             (
                 "A reader reads what it was not told of.",
@@ -306,8 +306,8 @@ LOOP_MUTANTS = [
             ),
             (
                 "What waits enters by the first way in.",
-                "outputs[port].session(capability).give_batch(batch)",
-                "outputs[1].session(capability).give_batch(batch)",
+                "input_, output = inputs[port - 1], outputs[port]",
+                "input_, output = inputs[port - 1], outputs[1]",
             ),
         ],
     ),
