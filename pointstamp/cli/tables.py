@@ -4,7 +4,6 @@ What is found goes to standard output, a JSON object in each line.
 """
 
 from json import dumps
-from math import isfinite, isnan
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -332,13 +331,6 @@ def _line(row: Any) -> str:
     try:
         return dumps(row, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
-        return dumps(_without_nan(row), ensure_ascii=False, default=str)
+        from pointstamp.formats.json_types import without_nan
 
-
-def _without_nan(value: Any) -> Any:
-    """The value with what JSON has no number for as text, as Spark writes it."""
-    if isinstance(value, float) and not isfinite(value):
-        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, dict):
-        return {name: _without_nan(one) for name, one in value.items()}
-    return [*map(_without_nan, value)] if isinstance(value, list | tuple) else value
+        return dumps(without_nan(row), ensure_ascii=False, default=str)

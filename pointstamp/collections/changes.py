@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, overload
 
+from pointstamp.collections.copies import check_copies, copied
 from pointstamp.collections.html_table import SHOWN_ROWS, html_table
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.text_sweep import SWEEPS, Held
@@ -142,7 +143,7 @@ class CollectionSnapshot(Sequence[tuple[Any, ...]]):
 
     def to_arrow(self) -> Any:
         """A `pyarrow.RecordBatch`, in no order."""
-        return self.schema.to_arrow(self._rows.repeat(self._rows[:, -1], axis=0))
+        return self.schema.to_arrow(copied(self._rows, self._rows[:, -1], "a batch of all"))
 
     def to_pandas(self) -> Any:
         """A frame of pandas of the same."""
@@ -154,6 +155,7 @@ class CollectionSnapshot(Sequence[tuple[Any, ...]]):
 
     def _listed(self) -> list[tuple[Any, ...]]:
         if self._all is None:
+            check_copies(self._rows[:, -1], "a list of all")
             pairs = zip(self.schema.to_rows(self._rows), self._rows[:, -1].tolist(), strict=True)
             self._all = [row for row, n in self.schema.in_order(pairs) for _ in range(n)]
         return self._all

@@ -14,6 +14,7 @@ from pointstamp.collections.accumulators import (
     Parts,
 )
 from pointstamp.collections.batch_merges import BatchSeries
+from pointstamp.collections.copies import copied
 from pointstamp.collections.groups import Numbers
 from pointstamp.collections.order import ALL, from_first
 from pointstamp.containers.nested import ListType
@@ -66,7 +67,8 @@ class CollectedValues(Accumulator):
         for place, end in zip(in_order.tolist(), ends.tolist(), strict=True):
             group = rows[begin:end]
             counts = np.ones(len(group), np.int64) if self._once else group[:, -1]
-            words[place] = self._kind.word_of_words(np.repeat(group[:, -2], counts).tolist())
+            values = copied(group[:, -2], counts, "a list")
+            words[place] = self._kind.word_of_words(values.tolist())
             begin = end
         return words, np.ones(len(keys), np.bool_)
 

@@ -27,6 +27,7 @@ from pointstamp.collections.expression import Expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
 from pointstamp.collections.grouped import GroupedCollection, aggregated, check_named, with_keys
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
+from pointstamp.collections.negated import negated
 from pointstamp.collections.schema import Column, Schema, column_names
 from pointstamp.collections.stats import CollectionStats, IndexedColumns, stats_of
 from pointstamp.collections.temporal import present
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from pointstamp.operators.window_assigners import Sessions, Sliding
 
 How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
-_LEAST_DIFF = -(1 << 63)
 _HOWS = ("inner", "left", "right", "full", "semi", "anti", "cross")
 
 
@@ -147,15 +147,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         return found
 
     def negate(self, *, name: str = "Negate") -> Collection:
-        """The same records with their diffs negated."""
-
-        def negated(rows: Rows) -> Rows:
-            rows = rows.copy()
-            rows[:, -1] *= -1
-            if (rows[:, -1] == _LEAST_DIFF).any():
-                raise DataError(f"operator {name!r}: a diff of {_LEAST_DIFF} has no opposite")
-            return rows
-
+        """The same records with their diffs negated; a `DataError` of the least of 64 bits."""
         return self.of(changed(self.stream, name, negated, self.schema.texts), self.schema)
 
     # Records together.

@@ -40,6 +40,7 @@ from pointstamp.collections.clocked import (
 )
 from pointstamp.collections.durable_rows import NO_TEXTS, StoredPart
 from pointstamp.collections.grouped import GroupedCollection, with_keys
+from pointstamp.collections.negated import negated
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.collections.session_windows import SessionColumns, open_sessions
 from pointstamp.collections.temporal import Calendar
@@ -160,9 +161,7 @@ class WindowedRecords:
         if closed is None:
             return []
         # Copies of a record that came at other times are in other batches.
-        gone = consolidate(np.ascontiguousarray(closed[:, 1:]))
-        gone[:, -1] *= -1
-        return [gone]
+        return [negated(consolidate(np.ascontiguousarray(closed[:, 1:])))]
 
     def add(self, rows: Rows) -> Rows:
         """Take in updates; those of open windows."""

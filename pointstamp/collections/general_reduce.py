@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.arrange import Arrangement, arrange
+from pointstamp.collections.copies import check_copies, copied
 from pointstamp.collections.group_answers import TouchedGroups, answers_kept, is_first
 from pointstamp.collections.linear import changed, chosen_words
 from pointstamp.collections.order import ALL, from_first
@@ -138,6 +139,7 @@ def by_group(form: GroupForm, function: GroupFunction, name: str) -> OfGroups:
     def of_groups(rows: Rows) -> Rows:
         begins = np.flatnonzero(is_first(rows, form.n_key)).tolist()
         records = form.schema.to_rows(form.records(rows))
+        check_copies(rows[:, -1], "groups")
         counts = rows[:, -1].tolist()
         parts = []
         for begin, end in zip(begins, [*begins[1:], len(rows)], strict=True):
@@ -162,7 +164,7 @@ def by_batch(form: GroupForm, function: BatchFunction, name: str) -> OfGroups:
         np.cumsum(np.add.reduceat(counts, begins), out=offsets[1:])
         where = f"operator {name!r}, a batch of {len(begins)} groups"
         # Each record as often as it is there.
-        batch = form.schema.to_arrow(np.repeat(form.records(rows), counts, axis=0))
+        batch = form.schema.to_arrow(copied(form.records(rows), counts, "a batch of groups"))
         try:
             found = function(batch, offsets)
         except Exception as error:

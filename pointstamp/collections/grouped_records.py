@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pointstamp.collections.copies import copied
 from pointstamp.collections.general_reduce import GroupForm, OfGroups, reduced
 from pointstamp.collections.group_answers import is_first
 from pointstamp.collections.linear import changed
@@ -124,7 +125,7 @@ def _by_group(function: GroupFunction, name: str) -> OfGroups:
         begins = is_first(rows, 1)
         order = np.lexsort([TEXTS.hashes(rows[:, 1]), np.cumsum(begins)])
         rows = rows[order]
-        records = ANY.values(np.repeat(rows[:, 1], rows[:, 2]))
+        records = ANY.values(copied(rows[:, 1], rows[:, 2], "groups"))
         ends = np.cumsum(rows[:, 2])[np.append(np.flatnonzero(begins)[1:], len(rows)) - 1]
         made: list[tuple[int, int, int]] = []
         begin = 0

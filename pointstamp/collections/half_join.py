@@ -27,6 +27,7 @@ import numpy.typing as npt
 from pointstamp.collections import join_fuel
 from pointstamp.collections.arrange import Arrangement, consolidated
 from pointstamp.collections.join_fuel import JoinTurns
+from pointstamp.collections.negated import negated
 from pointstamp.collections.spine import SpineReader
 from pointstamp.containers.updates import ChosenWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
@@ -319,13 +320,6 @@ def _through(steps: Sequence[Tactic], number: int, rows: Rows, reads: Reads) -> 
     for made in steps[number].apply(rows, reads):
         if len(made):
             yield from _through(steps, number + 1, made, reads)
-
-
-def negated(rows: Rows) -> Rows:
-    """The same rows with their diffs negated."""
-    rows = rows.copy()
-    rows[:, -1] *= -1
-    return rows
 
 
 MANY, SMALL = 100, 64

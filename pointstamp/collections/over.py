@@ -19,6 +19,7 @@ from pointstamp.collections.aggregate import beyond
 from pointstamp.collections.aggregates import Aggregate, BoundAggregate, expression_given
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.comparison_refused import ComparisonRefused
+from pointstamp.collections.copies import copied
 from pointstamp.collections.durable_rows import StoredForm
 from pointstamp.collections.expression import Expression, col, lit
 from pointstamp.collections.group_answers import (
@@ -267,7 +268,7 @@ def _over(
     def with_columns(rows: Rows) -> Rows:
         if not len(rows):
             return np.empty((0, n_words + n_more + 1), np.int64)
-        copies = rows.repeat(rows[:, -1], axis=0)
+        copies = copied(rows, rows[:, -1], "partitions")
         copies[:, -1] = 1
         partitions = _partitions(copies, order)
         computed = [compute(partitions) for _, compute in bound]

@@ -21,6 +21,7 @@ from pointstamp.collections.casts import Bound
 from pointstamp.collections.clock_input import Clock
 from pointstamp.collections.clocked import bound_by_clock, check_clock, clocked
 from pointstamp.collections.durable_rows import NO_TEXTS, StoredPart
+from pointstamp.collections.negated import negated
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.stream_core import StreamCore
@@ -130,9 +131,7 @@ class Presence:
         changes = []
         left = self._leaving.take(now)
         if left is not None:
-            gone = left[:, 1:]
-            gone[:, -1] *= -1
-            changes.append(gone)
+            changes.append(negated(left[:, 1:]))
         came = self._coming.take(now)
         if came is not None:
             changes.append(self._enter(came[came[:, 1] > now] if self._leaves else came))

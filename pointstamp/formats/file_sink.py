@@ -23,7 +23,7 @@ from pyarrow import fs
 
 from pointstamp.errors import CheckpointWarning, FileFormatError, SinkError
 from pointstamp.formats.connector_arguments import check_schema, place_of
-from pointstamp.formats.json_types import json_schema
+from pointstamp.formats.json_types import json_schema, without_nan
 from pointstamp.formats.record_files import filesystem_of
 from pointstamp.formats.sink_claims import claim, release
 from pointstamp.formats.sink_columns import columns_of
@@ -67,7 +67,8 @@ class FileSink:
     are there when the epoch is complete. On this machine files are synced before they count.
 
     In JSON a day, a time and a decimal are texts, and a map is a list of objects such as
-    `[{"key": "a", "value": 1}]`. A `FileSource` reads all of them back by `schema=`.
+    `[{"key": "a", "value": 1}]`; NaN and infinities are `"NaN"`, `"Infinity"` and `"-Infinity"`, as
+    Spark writes them. A `FileSource` reads all of them back by `schema=`.
 
     Examples
     --------
@@ -264,11 +265,18 @@ class _JsonLines:
         """Append the records."""
         # Python's times have no nanoseconds, and its pairs, of a map, would be lists.
         batch = batch.cast(json_schema(batch.schema))
-        lines = [json.dumps(record, default=_as_json) for record in batch.to_pylist()]
+        lines = [_json_line(record) for record in batch.to_pylist()]
         self._raw.write("".join(f"{line}\n" for line in lines).encode())
 
     def close(self) -> None:
         """Nothing more comes."""
+
+
+def _json_line(record: dict[str, Any]) -> str:
+    try:
+        return json.dumps(record, default=_as_json, allow_nan=False)
+    except ValueError:
+        return json.dumps(without_nan(record), default=_as_json)
 
 
 def _as_json(value: Any) -> str:

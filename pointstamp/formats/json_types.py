@@ -1,18 +1,23 @@
 """Types that Arrow's parser of JSON reads, in place of those that it does not.
 
 A day or a time of day is a text in JSON, and a map a list of objects with a `key` and a `value`:
-JSON's own objects have only texts as names, and a schema would have to know them.
+JSON's own objects have only texts as names, and a schema would have to know them. NaN and the
+infinities, which are no numbers of JSON, are the texts that Spark writes and reads.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from math import isfinite, isnan
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 _KEY, _VALUE = "key", "value"
+_NO_NUMBER = re.compile(rb'([:\[,]\s*)"(NaN|-?Infinity)"(?=\s*[,}\]])')
+"""A value, and no name. It is in no text: there a quote has a backslash before it."""
 
 
 def json_type(kind: pa.DataType, *, in_text: bool = True) -> pa.DataType:
@@ -54,6 +59,51 @@ def json_schema(schema: pa.Schema, *, in_text: bool = True) -> pa.Schema:
     n: int64
     """
     return pa.schema([f.with_type(json_type(f.type, in_text=in_text)) for f in schema])
+
+
+def without_nan(value: Any) -> Any:
+    """A value of Python with what JSON has no number for as text.
+
+    >>> without_nan({"x": [1.5, float("nan")], "y": float("-inf")})
+    {'x': [1.5, 'NaN'], 'y': '-Infinity'}
+    """
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {name: without_nan(one) for name, one in value.items()}
+    return [*map(without_nan, value)] if isinstance(value, list | tuple) else value
+
+
+def parsed_with_nan(
+    data: bytes, parse: Callable[[bytes, pa.Schema | None], pa.Table], schema: pa.Schema | None
+) -> pa.Table:
+    """The table that `parse` makes of text in which NaN and infinities may be texts.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema, optional
+        Then columns without floats are parsed apart, and may have the same texts as such.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If it is not to be read so.
+    """
+    try:
+        return parse(data, schema)
+    except pa.ArrowException:
+        # Arrow's parser takes the bare words, which are no JSON, and not the texts.
+        bare = _NO_NUMBER.sub(rb"\1\2", data)
+        if bare == data:
+            raise
+    if schema is None:
+        return parse(bare, None)
+    floats = [field for field in schema if _has(field.type, pa.types.is_floating)]
+    others = [field for field in schema if field not in floats]
+    table, rest = parse(bare, pa.schema(floats)), parse(data, pa.schema(others))
+    for field in rest.schema:
+        table = table.append_column(field, rest.column(field.name))
+    return table
 
 
 def parsed_as(schema: pa.Schema, parse: Callable[[pa.Schema], pa.Table]) -> pa.Table:

@@ -23,7 +23,7 @@ LOCK = ".lock"
 
 @dataclass(frozen=True)
 class OwnedFolder:
-    """A folder of this process, until `remove` or the end of it."""
+    """A folder of this process, until `remove`, the end of its block or of the process."""
 
     path: Path
     _file: int
@@ -37,6 +37,12 @@ class OwnedFolder:
             with contextlib.suppress(OSError):  # again
                 os.close(self._file)
 
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
 
 def owned_folder(prefix: str) -> OwnedFolder:
     """A new folder for temporary files of this process; those of dead ones are removed before.
@@ -46,10 +52,11 @@ def owned_folder(prefix: str) -> OwnedFolder:
     prefix : str
         Of its name, and of the names of the folders that are its like.
 
-    >>> folder = owned_folder("pointstamp-example-")
-    >>> folder.path.is_dir(), folder.path.name.startswith("pointstamp-example-")
+    >>> with owned_folder("pointstamp-example-") as path:
+    ...     path.is_dir(), path.name.startswith("pointstamp-example-")
     (True, True)
-    >>> folder.remove()
+    >>> path.exists()
+    False
     """
     for found in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         _remove_if_abandoned(found)

@@ -30,7 +30,7 @@ from pointstamp.errors import (
 )
 from pointstamp.formats.csv_lines import BOM, csv_lines
 from pointstamp.formats.csv_nulls import csv_table
-from pointstamp.formats.json_types import parsed_as
+from pointstamp.formats.json_types import parsed_as, parsed_with_nan
 
 FORMATS = {
     ".parquet": "parquet",
@@ -247,6 +247,11 @@ class RecordFile:
                 return table(data, schema)
             return parsed_as(schema, lambda of: table(data, of))
 
+        def parsed(data: bytes, schema: pa.Schema | None) -> pa.Table:
+            if self.schema is not None:
+                return parsed_with_nan(data, typed, schema)
+            return parsed_with_nan(data, lambda some, _: typed(some, schema), None)
+
         with self._bytes() as text:
             first = text.peek()
             if not first.removeprefix(BOM).strip():
@@ -260,9 +265,9 @@ class RecordFile:
             self._check_objects(first, 0)
             schema = self.schema
             if schema is None:
-                schema = table(self._utf8(first, 0), None).schema
+                schema = parsed(self._utf8(first, 0), None).schema
             text.skip(position)
-            yield from self._blocks(text, lambda data: typed(data, schema))
+            yield from self._blocks(text, lambda data: parsed(data, schema))
 
     def _blocks(self, text: _TextBlocks, table: Callable[[bytes], pa.Table]) -> Positioned:
         yield _NO_RECORDS, text.position  # behind the names, of which a file may consist

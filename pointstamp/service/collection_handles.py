@@ -405,6 +405,7 @@ class CollectionOutput:
             self._service.discard_of(self.name, upto)
         else:
             self._fetched.discard(upto)
+            self._service.reached.note_discarded(self.name, upto)
 
     def fetch(self) -> None:
         """Read what the workers have, so that it can be read when they have ended."""

@@ -111,8 +111,8 @@ class Service(contextlib.AbstractContextManager["Service"]):
             for name in spec.outputs
         }
         self._is_over = False
-        self._is_complete = False
-        """Whether it was stopped, and all that it was sent is complete."""
+        self._last_status: Status | None = None
+        """Once it was stopped, and all that it was sent is complete."""
         self._stopping = threading.Lock()
         weakref.finalize(self, abandoned, supervisor, page, self._metrics).atexit = False
         self._feeds.ticker.start()
@@ -188,9 +188,19 @@ class Service(contextlib.AbstractContextManager["Service"]):
         return ServiceProbe(self, None)
 
     def status(self) -> Status:
-        """The current epochs of inputs, and the first incomplete epochs of outputs."""
-        status = self.ask(protocol.GetStatus())
-        self._supervisor.reached.note(status)
+        """The current epochs of inputs, and the first incomplete epochs of outputs.
+
+        Of a service that was stopped: all inputs are closed, and all outputs complete.
+        """
+        try:
+            status = self.ask(protocol.GetStatus())
+        except StoppedError:
+            if self._last_status is None:
+                raise
+            last, later = self._last_status, self.reached.discarded
+            gone = {name: max(upto, later.get(name, -1)) for name, upto in last.discarded.items()}
+            return replace(last, discarded=gone)
+        self.reached.note(status)
         return status
 
     def snapshot(self, *, soon: bool = False) -> dict[str, int | None]:
@@ -242,7 +252,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self.wait(protocol.AwaitEpoch(NEVER), None)
             for output in self._outputs.values():
                 output.fetch()
-            self._is_complete = True
+            self._last_status = self.status()
             supervisor.end()
             self.ask(protocol.Stop())
         except BaseException:
@@ -311,14 +321,14 @@ class Service(contextlib.AbstractContextManager["Service"]):
     @property
     def is_complete(self) -> bool:
         """Whether it was stopped, and all that it was sent is complete."""
-        return self._is_complete
+        return self._last_status is not None
 
     def position_of(self, input: str) -> int | None:
         """The epoch that an input is at; None when closed, as all of a stopped service are."""
         try:
             return self.ask(protocol.GetPosition(input))
         except StoppedError:
-            if not self._is_complete:
+            if not self.is_complete:
                 raise
             return None
 
@@ -653,6 +663,7 @@ class ServiceOutput:
         upto = epoch_of(upto)
         if self._fetched is not None:
             self._fetched.discard(upto)
+            self._service.reached.note_discarded(self.name, upto)
             self._fetched.pairs = self._fetched.read(None, None)
         else:
             self._service.discard_of(self.name, upto)

@@ -200,6 +200,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         from pyspark.sql.pandas.types import to_arrow_type
 
         check_edge_column(column, self._edges.columns, "types")
+        _check_one_name(self._edges, column, "edges")
         kind = self._edges.schema[column].dataType
         types = column_of(column).alias("type")
         if edge_types is None:
@@ -423,6 +424,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
     def _answered(self, question: VertexQuestion) -> DataFrame:
         if question.weight is not None:
             check_edge_column(question.weight, self._edges.columns, "weights")
+            _check_one_name(self._edges, question.weight, "edges")
             _check_weights(self._edges, question.weight)
         needed = [SOURCE, TARGET, *([question.weight] if question.weight else [])]
         edges = _selected(self._edges, needed)
@@ -654,9 +656,14 @@ def _check_columns(frame: DataFrame, needed: Sequence[str], what: str) -> None:
     names = columns_of_frame(frame, f"the DataFrame of {what}").names
     check_columns(names, needed, what)
     for name in needed:
-        others = [one for one in names if one.lower() == name and one != name]
-        if others and not _minds_case(frame):
-            raise SchemaError(
-                f"{what} have the columns {name!r} and {others[0]!r}, which are one name to Spark: "
-                "rename one of them, or set spark.sql.caseSensitive to true"
-            )
+        _check_one_name(frame, name, what)
+
+
+def _check_one_name(frame: DataFrame, name: str, what: str) -> None:
+    """Refuse a column that has another's name to Spark."""
+    others = [one for one in frame.columns if one.lower() == name.lower() and one != name]
+    if others and not _minds_case(frame):
+        raise SchemaError(
+            f"{what} have the columns {name!r} and {others[0]!r}, which are one name to Spark: "
+            "rename one of them, or set spark.sql.caseSensitive to true"
+        )

@@ -25,12 +25,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from pointstamp import compiled
 from pointstamp.errors import SparkSetupError
+from pointstamp.formats.owned_folder import owned_folder
 from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.known_schemas import is_of_pipeline
 from pointstamp.spark.session import check_session, context_of, reason
@@ -321,8 +321,8 @@ def _folder(spark: SparkSession) -> Iterator[Path]:
 
         yield Path(SparkFiles.getRootDirectory())
     else:
-        with TemporaryDirectory(prefix="pointstamp-install-") as folder:
-            yield Path(folder)
+        with owned_folder("pointstamp-install-") as folder:
+            yield folder
 
 
 def pack(folder: Path, *, libraries: bool) -> Path:

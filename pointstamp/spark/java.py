@@ -16,13 +16,13 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pointstamp.errors import SparkSetupError
+from pointstamp.formats.owned_folder import owned_folder
 
 OLDEST = 17
 MODULE = "jdk.incubator.vector"
@@ -132,12 +132,12 @@ def for_spark() -> Iterator[Path]:
     if java.has_module:
         yield java.home
         return
-    with tempfile.TemporaryDirectory(prefix="pointstamp-java-") as folder:
-        wrapper = Path(folder, "bin", "java")
+    with owned_folder("pointstamp-java-") as folder:
+        wrapper = folder / "bin" / "java"
         wrapper.parent.mkdir()
         real = shlex.quote(str(java.home / "bin" / "java"))
         _write_command(wrapper, _WRAPPER.format(module=MODULE, java=real))
-        yield Path(folder)
+        yield folder
 
 
 def _write_command(path: Path, text: str) -> None:

@@ -15,14 +15,13 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.target import check_workers
 from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.formats.owned_folder import owned_folder
 from pointstamp.spark import java, spark_home
 from pointstamp.spark.held_slots import held_by_services
 
@@ -214,8 +213,8 @@ def reason(text: str) -> str:
 
 @contextmanager
 def _log_settings() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(prefix="pointstamp-log-") as folder:
-        path = Path(folder, "log4j2.properties")
+    with owned_folder("pointstamp-log-") as folder:
+        path = folder / "log4j2.properties"
         path.write_text(_LOG_SETTINGS)
         yield path.as_uri()
 

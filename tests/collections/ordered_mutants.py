@@ -265,7 +265,7 @@ ORDERED_MUTANTS = [
             ),
             (
                 "Copies of a record have one place.",
-                "copies = rows.repeat(rows[:, -1], axis=0)",
+                'copies = copied(rows, rows[:, -1], "partitions")',
                 "copies = rows.copy()",
             ),
             (

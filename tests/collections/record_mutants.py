@@ -49,7 +49,7 @@ RECORD_MUTANTS = [
         [
             (
                 "A group has each record once.",
-                "ANY.values(np.repeat(rows[:, 1], rows[:, 2]))",
+                'ANY.values(copied(rows[:, 1], rows[:, 2], "groups"))',
                 "ANY.values(rows[:, 1])",
             ),
             (

@@ -84,8 +84,8 @@ TEMPORAL_MUTANTS = [
             ),
             (
                 "A record leaves by coming again.",
-                "gone[:, -1] *= -1",
-                "gone[:, -1] *= 1",
+                "changes.append(negated(left[:, 1:]))",
+                "changes.append(left[:, 1:])",
             ),
         ],
     ),

@@ -113,7 +113,7 @@ USER_MUTANTS = [
         [
             (
                 "A function of batches is given each record once.",
-                "np.repeat(form.records(rows), counts, axis=0)",
+                'copied(form.records(rows), counts, "a batch of groups")',
                 "form.records(rows)",
             ),
             (

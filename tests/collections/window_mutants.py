@@ -38,13 +38,13 @@ WINDOW_MUTANTS = [
             ),
             (
                 "What closes comes again.",
-                "gone[:, -1] *= -1",
-                "gone[:, -1] *= 1",
+                "return [negated(",
+                "return [(",
             ),
             (
                 "Copies of a record that close are not added up.",
-                "gone = consolidate(np.ascontiguousarray(closed[:, 1:]))",
-                "gone = closed[:, 1:].copy()",
+                "consolidate(np.ascontiguousarray(closed[:, 1:]))",
+                "closed[:, 1:]",
             ),
             (
                 "Results go when their window closes.",

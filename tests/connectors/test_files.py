@@ -601,6 +601,53 @@ def test_a_map_of_another_form_is_refused_by_name(tmp_path: Path, text: str, sai
         records_of(tmp_path / "m.jsonl", schema=schema)
 
 
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("has_schema", [True, False])
+def test_what_json_has_no_number_for_is_text_as_spark_writes_it(
+    tmp_path: Path, has_schema: bool
+) -> None:
+    schema = pa.schema(
+        [
+            ("x", pa.float64()),
+            ("lists", pa.list_(pa.float32())),
+            ("s", pa.struct([("a", pa.float64()), ("n", pa.int64())])),
+        ]
+    )
+    rows: list[tuple[Any, ...]] = [
+        (0.5, [1.5, 2.0], {"a": 1.5, "n": 1}),
+        (INFINITY, [INFINITY, -INFINITY], {"a": -INFINITY, "n": 2}),
+        (NAN, [NAN], {"a": NAN, "n": None}),
+    ]
+    writer = FileSink(tmp_path, format="json", schema=schema).open(ps.SinkContext())
+    writer.write(rows)
+    token = writer.prepare(0)
+    assert token is not None
+    part = tmp_path / ".staged" / token["staged"]
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in part.read_text().splitlines()]
+    assert [line["x"] for line in lines] == [0.5, "Infinity", "NaN"]
+    assert lines[2] == {"x": "NaN", "lists": ["NaN"], "s": {"a": "NaN", "n": None}}
+    source = FileSource(part, format="json", schema=schema if has_schema else None)
+    found = [tuple(row.values()) for row in read(source, part.name)]
+    assert str(found) == str(rows)  # NaN is not equal to itself
+
+
+def test_texts_that_look_like_no_numbers_stay_texts(tmp_path: Path) -> None:
+    schema = pa.schema([("t", pa.string()), ("x", pa.float64()), ("NaN", pa.list_(pa.string()))])
+    text = """{"t": "NaN", "x": "NaN", "NaN": ["NaN", ",\\"NaN\\","], "other": "NaN"}
+{"t": "Infinity", "x": 1, "NaN": []}
+{"x": "-Infinity", "NaN": null}
+"""
+    (tmp_path / "a.jsonl").write_text(text)
+    rows = [("NaN", NAN, ["NaN", ',"NaN",']), ("Infinity", 1.0, []), (None, -INFINITY, None)]
+    source = FileSource(tmp_path, schema=schema)
+    assert str([tuple(row.values()) for row in read(source, "a.jsonl")]) == str(rows)
+    (tmp_path / "b.jsonl").write_text('{"x": "nan"}\n')
+    with pytest.raises(WorkerError, match=r"b\.jsonl, bytes 0 to 13: .*from number to string"):
+        records_of(tmp_path / "b.jsonl", schema=pa.schema([("x", pa.float64())]))
+
+
 def through_json(folder: Path, batch: pa.RecordBatch) -> pa.RecordBatch:
     """What is read, by its schema, of a batch that was written."""
     sink = FileSink(folder / "out", format="json")

@@ -171,6 +171,10 @@ def test_what_is_wrong_is_named(threads: bool) -> None:
         service.advance()
     assert service.input("shops").time is None
     assert service.output().probe.done
+    service.output().discard(1)
+    status = service.status()
+    assert set(status.inputs.values()) == {None}
+    assert (status.outputs, status.discarded) == ({"result": None}, {"result": 1})
 
 
 def test_a_commit_that_is_repeated_is_the_epoch_that_it_was() -> None:

@@ -25,6 +25,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from pointstamp.service.protocol import Status
 from pointstamp.service.supervisor import abandoned
 from tests.conftest import examples
 from tests.service.direct import workers_of
@@ -206,6 +207,20 @@ def test_an_input_of_a_stopped_service_is_closed():
         words.send(rows("a"))
     with pytest.raises(StoppedError, match="input 'words' is closed"):
         words.advance_to(9)
+
+
+@pytest.mark.parametrize("upto", [None, 0, 3])
+def test_the_status_of_a_stopped_service_is_its_last(upto):
+    with serve() as service:
+        service.input("words").send(rows("a"))
+        service.input("words").advance_to(5)
+        service.probe.wait(1)
+        service.output("counts").discard(1)
+    assert service.status() == Status({"words": None}, {"counts": None}, {"counts": 1})
+    if upto is not None:
+        service.output("counts").discard(upto)
+    assert service.status().discarded == {"counts": max(1, upto or 0)}
+    assert "input 'words' is closed, output 'counts' is complete for ever" in str(service.status())
 
 
 def test_a_probe_of_an_aborted_service_says_that_it_is():

@@ -105,6 +105,24 @@ def test_names_that_are_one_to_spark_are_refused_for_ends_and_ids(spark):
     assert [(row.a.id, tuple(row.e), row.b.id) for row in found] == [(1, (1, 2, 5), 2)]
 
 
+def test_names_that_are_one_to_spark_are_refused_where_one_is_asked_for(spark):
+    edges = spark.sql("select 1L as src, 2L as dst, 5.0D as w, 7.0D as W, 'a' as Kind, 'b' as kind")
+    graph = pointstamp.spark.graph(edges, workers=1)
+    with pytest.raises(SchemaError, match="edges have the columns 'w' and 'W', which are one name"):
+        graph.sssp(1, weight="w")
+    with pytest.raises(SchemaError, match="edges have the columns 'Kind' and 'kind'"):
+        graph.type_degree("Kind")
+    assert graph.degrees.count() == 2
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        found = graph.sssp(1, weight="W").collect()
+        degrees = graph.type_out_degree("Kind").collect()
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert [row.distance for row in found if row.id == 2] == [7.0]
+    assert [tuple(row[1]) for row in degrees] == [(1,)]
+
+
 def test_an_answer_takes_the_place_of_an_attribute_that_is_called_so_to_spark(spark):
     vertices = spark.sql("select 1L as id, 7L as Component, 8L as more")
     edges = spark.sql("select 1L as src, 1L as dst")
