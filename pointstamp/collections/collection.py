@@ -476,13 +476,13 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
             ]
             change = _keyed(flags, chosen_words(words, self.schema.n_words))
             texts = self.schema.texts_among(words)
-            stream = self.stream
+            stream, named = self.stream, f"({self.schema}) by ({', '.join(key)})"
             if change is not None:
                 stream = changed(stream, "ArrangeKey", change, texts)
             self._arrangements[known] = (
-                arrange(stream, n_key, texts, "Arrange")
+                arrange(stream, n_key, texts, "Arrange", what=named)
                 if self.scope.timestamp.total
-                else arrange_trace(stream, n_key, len(words), texts, "Arrange")
+                else arrange_trace(stream, n_key, len(words), texts, "Arrange", what=named)
             )
             index = IndexedColumns(self.schema, known[0], self._arrangements[known])
             beside_of(self.scope).indexes.append(index)
