@@ -99,10 +99,12 @@ def arrange(
     texts: tuple[int, ...],
     name: str,
     form: StoredForm | None = None,
+    what: str = "",
 ) -> Arrangement:
     """Arrange updates by their first `n_key` words.
 
     form : makes of what comes what is kept, of which `texts` are numbers of texts
+    what : see `restored_rows`
     """
     check_times(stream, name)
     spine = Spine(stream.scope.timestamp)
@@ -121,7 +123,7 @@ def arrange(
         in_order = None if form is None else form.encode
         spine.outlasts = info.states.durable_state is not None
         stored = as_stored(texts, form)
-        restored, log = restored_rows(info, n_key, kept, stored, lambda: spine.n_updates)
+        restored, log = restored_rows(info, n_key, kept, stored, lambda: spine.n_updates, what)
         if is_restored(info) and (rows := restored.get("rows")) is not None:
             if in_order is not None:
                 rows = consolidated([in_order(rows)], name)

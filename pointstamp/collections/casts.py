@@ -123,7 +123,32 @@ def same_type(one: Bound, two: Bound, what: object) -> tuple[Bound, Bound]:
         before = max(_digits_before(one.type), _digits_before(two.type))
         wanted = decimal_type(min(MOST_DIGITS, before + scale), scale)
         return cast_to(one, wanted, what), cast_to(two, wanted, what)
-    raise SchemaError(f"{what}: {one.type.name} and {two.type.name} do not go together; cast one")
+    raise SchemaError(
+        f"{what}: {one.type.name} and {two.type.name} do not go together; "
+        + made_equal(one.type, two.type)
+    )
+
+
+def is_castable(have: WordType, wanted: WordType) -> bool:
+    """Whether `cast` makes values of one type those of another."""
+    times = (DateType, TimestampType)
+    return (
+        have == wanted
+        or (is_number(have) and is_number(wanted))
+        or (have == BOOLEAN and wanted.is_integer)
+        or (isinstance(have, times) and isinstance(wanted, times))
+    )
+
+
+def made_equal(*kinds: WordType) -> str:
+    """What to do about columns of these types, which should have one type: for messages.
+
+    >>> made_equal(LONG, DOUBLE)
+    'cast one'
+    """
+    if any(all(is_castable(have, wanted) for have in kinds) for wanted in kinds):
+        return "cast one"
+    return "no cast makes them one: convert one by map(function, schema)"
 
 
 def is_number(kind: WordType) -> bool:
@@ -169,13 +194,18 @@ def cast_to(bound: Bound, wanted: WordType, what: object) -> Bound:
     if isinstance(have, DateType) and isinstance(wanted, TimestampType):
         times = (*only(Do.CONSTANT, DAY_US), *only(Do.MULTIPLY))
         return _converted(bound, wanted, lambda values, there: values * DAY_US, times)
-    if _is_wider(wanted, have):
+    if _is_wider(wanted, have) or (
+        isinstance(have, TimestampType) and isinstance(wanted, TimestampType)
+    ):
         return replace(bound, type=wanted)
     if have == BOOLEAN and wanted.is_integer:
         zero = wanted.to_word(0)  # the words of uint64 are moved
         return _converted(bound, wanted, lambda values, there: values.astype(np.int64) + zero, ())
-    if not (is_number(have) and is_number(wanted)):
-        raise SchemaError(f"{what} is {have.name}, which cannot be cast to {wanted.name}")
+    if not is_castable(have, wanted):
+        raise SchemaError(
+            f"{what} is {have.name}, which cannot be cast to {wanted.name}; "
+            "map(function, schema) converts it by a function of rows"
+        )
     if have.name == "uint64":
         return _of_unsigned(bound, wanted, what)
     if wanted.name == "uint64":

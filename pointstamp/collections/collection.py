@@ -19,7 +19,7 @@ from pointstamp.collections.arranged import ArrangedCollection
 from pointstamp.collections.assertions import AssertionMethods
 from pointstamp.collections.beside import beside_of
 from pointstamp.collections.by_record import RecordMethods, bound_columns
-from pointstamp.collections.casts import Bound
+from pointstamp.collections.casts import Bound, made_equal
 from pointstamp.collections.chosen_columns import plain_words
 from pointstamp.collections.counted import counted
 from pointstamp.collections.event_windows import WindowColumns, WindowedMethods, open_windows
@@ -135,7 +135,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
                 if fellow.type != column.type:
                     raise SchemaError(
                         f"operator {name!r}: column {column.name!r} is {column.type.name} and "
-                        f"{fellow.type.name}; cast one"
+                        f"{fellow.type.name}; {made_equal(fellow.type, column.type)}"
                     )
                 nullable = column.nullable or fellow.nullable
                 columns[place] = Column(column.name, column.type, nullable)
@@ -468,13 +468,13 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
             ]
             change = _keyed(flags, chosen_words(words, self.schema.n_words))
             texts = self.schema.texts_among(words)
-            stream = self.stream
+            stream, named = self.stream, f"({self.schema}) by ({', '.join(key)})"
             if change is not None:
                 stream = changed(stream, "ArrangeKey", change, texts)
             self._arrangements[known] = (
-                arrange(stream, n_key, texts, "Arrange")
+                arrange(stream, n_key, texts, "Arrange", what=named)
                 if self.scope.timestamp.total
-                else arrange_trace(stream, n_key, len(words), texts, "Arrange")
+                else arrange_trace(stream, n_key, len(words), texts, "Arrange", what=named)
             )
             index = IndexedColumns(self.schema, known[0], self._arrangements[known])
             beside_of(self.scope).indexes.append(index)
@@ -668,7 +668,7 @@ def _join_keys(
         if types[0] != types[1] and not all(kind.is_signed for kind in types):
             raise SchemaError(
                 f"operator {name!r}: the keys {one!r} and {two!r} are {types[0].name} and "
-                f"{types[1].name}; cast one"
+                f"{types[1].name}; {made_equal(*types)}"
             )
     return keys[0], keys[1]
 

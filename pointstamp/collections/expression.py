@@ -165,6 +165,9 @@ class Expression:
     def cast(self, kind: str) -> Expression:
         """The same value as another type: a number as another, a date as a timestamp, and back.
 
+        A boolean as an integer, too, which is 0 or 1. A timestamp without a zone is taken as one
+        of UTC; the types of text, and all others, have no cast: `map` takes a function of rows.
+
         Raises
         ------
         SchemaError
@@ -346,10 +349,10 @@ class Expression:
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # as in pandas
-        return _comparison(self, "==", _no_null(self, "==", other, "is_null"))
+        return _comparison(self, "==", other)
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]  # as in pandas
-        return _comparison(self, "!=", _no_null(self, "!=", other, "is_not_null"))
+        return _comparison(self, "!=", other)
 
     def __lt__(self, other: Any) -> Expression:
         return _comparison(self, "<", other)
@@ -650,17 +653,15 @@ def _logic(left: Any, sign: str, right: Any) -> Expression:
     return Expression((one, two), bind, _binary(sign))
 
 
-def _no_null(left: Expression, sign: str, right: Any, instead: str) -> Any:
-    """What is not Python's None, with which SQL's comparison is null whatever the other is."""
+def _comparison(left: Expression, sign: str, right: Any) -> Expression:
+    """Refuses Python's None, with which SQL's comparison is null whatever the other is."""
     if right is None:
+        instead = {"==": f"write {left}.is_null(), or ", "!=": f"write {left}.is_not_null(), or "}
         raise SchemaError(
-            f"({left} {sign} None) would be null for all records, as in SQL: write "
-            f"{left}.{instead}(), or compare with lit(None) if that is meant"
+            f"({left} {sign} None) would be null for all records, as in SQL: "
+            f"{instead.get(sign, '')}compare with lit(None) if that is meant"
         )
-    return right
 
-
-def _comparison(left: Any, sign: str, right: Any) -> Expression:
     def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
         one, two = operands
         return comparison(one, sign, two, what)

@@ -69,6 +69,8 @@ class GroupForm:
         key_texts = tuple(place for place in self.texts if place < self.n_key)
         self.answer_texts = (*key_texts, *(self.n_key + place for place in result.texts))
         self.n_answer = self.n_key + result.n_words
+        self.named = f"({schema}) by ({', '.join(keys)}) to ({result})"
+        """What is made of what, for snapshots."""
 
     @property
     def key_places(self) -> dict[str, int]:
@@ -117,13 +119,14 @@ def reduced(
         stream = changed(stream, f"{name}Order", form.by_key, form.texts)
     if stream.scope.timestamp.total:
         if arranged is None:
-            arranged = arrange(stream, n_key, form.texts, f"{name}Arrange")
-        answers = answers_kept(arranged, n_answer, form.answer_texts, answer, name)
+            arranged = arrange(stream, n_key, form.texts, f"{name}Arrange", what=form.named)
+        answers = answers_kept(arranged, n_answer, form.answer_texts, answer, name, what=form.named)
     else:
         n_both = (form.schema.n_words, n_answer)
         answers = reduce_groups(
             *(stream, n_both, n_key, lambda rows: answers_of(rows[rows[:, -1] > 0])),
             *((form.texts, form.answer_texts), name),
+            what=form.named,
         )
     if lasting is not None:
         answers = lasting(answers, form.key_places, form.answer_texts)

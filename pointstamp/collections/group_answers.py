@@ -56,7 +56,7 @@ def arrange_in_order(stream: StreamCore[Any], order: RecordOrder, name: str) -> 
     """Arrange updates of the schema of an order by its key, each group in that order."""
     by_key = changed(stream, f"{name}Order", order.by_key, order.given_texts)
     form = StoredForm(order.encode, order.decode_by_key, order.given_texts)
-    return arrange(by_key, order.n_key, order.texts, f"{name}Arrange", form)
+    return arrange(by_key, order.n_key, order.texts, f"{name}Arrange", form, order.named)
 
 
 def answers_kept(
@@ -66,6 +66,7 @@ def answers_kept(
     answer: Callable[[TouchedGroups], Rows],
     name: str,
     form: StoredForm | None = None,
+    what: str = "",
 ) -> StreamCore[Any]:
     """Updates of the answers.
 
@@ -78,6 +79,8 @@ def answers_kept(
         begins with the words of the key.
     form : StoredForm, optional
         How answers are stored, if not as they are.
+    what : str
+        See `restored_rows`.
     """
     reader = arranged.reader()
     n_key = arranged.n_key
@@ -91,7 +94,7 @@ def answers_kept(
             return stored_parts("answers", given.rows, texts, form)
 
         stored = as_stored(texts, form)
-        restored, log = restored_rows(info, n_key, kept, stored, lambda: given.n_updates)
+        restored, log = restored_rows(info, n_key, kept, stored, lambda: given.n_updates, what)
         if (rows := restored.get("answers")) is not None:
             given.restart([rows if form is None else consolidate(form.encode(rows))])
         info.states.holds_texts(lambda: [(rows, texts) for rows in given.rows])
@@ -165,7 +168,10 @@ def answers_in_loops(
     by_key = changed(stream, f"{name}Order", order.by_key, order.given_texts)
     n_words = (n_given, n_given + n_more)
     texts = (*order.given_texts, *(n_given + place for place in more_texts))
-    answers = reduce_groups(by_key, n_words, order.n_key, whole, (order.given_texts, texts), name)
+    both_texts = (order.given_texts, texts)
+    answers = reduce_groups(
+        by_key, n_words, order.n_key, whole, both_texts, name, what=f"{order.named}, {n_more} more"
+    )
     of_schema = (*order.schema_texts, *(n_given + place for place in more_texts))
     return changed(answers, f"{name}Rows", by_schema, of_schema)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.arrange import Arrangement, as_updates
-from pointstamp.collections.casts import Bound
+from pointstamp.collections.casts import Bound, made_equal
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.delta_plan import (
     Atom,
@@ -265,7 +265,7 @@ def relations_of(
                 names = sorted({kind.name for kind in kinds})
                 raise SchemaError(
                     f"operator {name!r}: {variable!r} is of the types {names} in the relations "
-                    "that have it; cast one"
+                    f"that have it; {made_equal(*kinds)}"
                 )
             wide.add(variable)
     known: dict[Any, Collection] = {}

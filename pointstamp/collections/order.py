@@ -213,6 +213,9 @@ class RecordOrder:
         """How many words a record by key has."""
         self.texts = (*key_texts, *self.words.texts)
         """Which words of a record in order are numbers of texts."""
+        each = [f"{name} descending" if descending else name for name, descending in by]
+        self.named = f"({schema}) by ({', '.join(keys)}) in order of {', '.join(each)}"
+        """What is in order, for snapshots."""
         self._to = np.array([*words, schema.n_words])
         self._back = np.argsort(self._to)
 

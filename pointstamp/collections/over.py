@@ -285,7 +285,8 @@ def _over(
     arranged = arrange_in_order(collection.stream, order, name)
     texts = (*order.texts, *(place - schema.n_words + n_words for place in more))
     answers = answers_kept(
-        arranged, n_words + n_more, texts, answer, name, _stored(order, n_more, texts)
+        *(arranged, n_words + n_more, texts, answer, name, _stored(order, n_more, texts)),
+        what=f"({result}), {order.named}",
     )
     return collection.of(changed(answers, f"{name}Rows", restored, result.texts), result)
 

@@ -242,6 +242,7 @@ def reduce_groups(
     texts: tuple[tuple[int, ...], tuple[int, ...]],
     name: str,
     always: Rows | None = None,
+    what: str = "",
 ) -> StreamCore[Any]:
     """Updates of what `answer` gives of each group, at the times of a loop.
 
@@ -252,6 +253,7 @@ def reduce_groups(
     texts : which words of a record are numbers of texts, and of an answer
     always : int64[1, n_key], optional
         The key of a group that has an answer also if it has no records.
+    what : see `restored_rows`
     """
     encoding = TimeEncoding(stream.scope.timestamp, f"operator {name!r} in {stream.scope.path}")
 
@@ -267,7 +269,7 @@ def reduce_groups(
         def stored(name: str, rows: Rows) -> StoredPart:
             return StoredPart(name, rows, texts[0] if name == "input" else texts[1])
 
-        restored = restored_rows(info, n_key, kept, stored, lambda: reduction.n_updates)
+        restored = restored_rows(info, n_key, kept, stored, lambda: reduction.n_updates, what)
         reduction.restore(*restored)
         info.states.holds_texts(lambda: reduction.held_texts(texts))
         if always is not None and not is_restored(info) and owner(always, info.peers) == info.index:

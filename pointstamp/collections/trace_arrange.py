@@ -38,9 +38,17 @@ class TraceArrangement:
 
 
 def arrange_trace(
-    stream: StreamCore[Any], n_key: int, n_words: int, texts: tuple[int, ...], name: str
+    stream: StreamCore[Any],
+    n_key: int,
+    n_words: int,
+    texts: tuple[int, ...],
+    name: str,
+    what: str = "",
 ) -> TraceArrangement:
-    """Arrange updates by their first `n_key` words, at the times of a loop."""
+    """Arrange updates by their first `n_key` words, at the times of a loop.
+
+    what : see `restored_rows`
+    """
     encoding = TimeEncoding(stream.scope.timestamp, f"operator {name!r} in {stream.scope.path}")
     trace = Trace(encoding.depth)
     trace.idle = stream.scope.environment.idle
@@ -53,7 +61,7 @@ def arrange_trace(
         capability.drop()
         encoding.outlasts = info.states.durable_state is not None
         stored = as_stored(texts)
-        restored, log = restored_rows(info, n_key, kept, stored, lambda: trace.n_updates)
+        restored, log = restored_rows(info, n_key, kept, stored, lambda: trace.n_updates, what)
         if "rows" in restored:
             trace.restore(restored["rows"])
         trace.logs(log, "rows")

@@ -49,6 +49,8 @@ OF_STREAMS = {
     "stateful_map": _STATE,
     "stateful": _STATE,
     "map_with_state": _STATE,
+    "stateful_flat_map": _STATE,
+    "stateful_batch": _STATE,
     "scan": _STATE,
     "filter_map": "flat_map, of a function that gives a list",
     "map_partitions": "map_batches",
@@ -61,10 +63,16 @@ OF_STREAMS = {
     "split": "branch, or partition",
     "side_output": "branch, or on_error='route' of what fails",
     "get_side_output": "branch, or on_error='route' of what fails",
+    "side_output_late_data": "the second stream that a window operator returns",
+    "allowed_lateness": f"{_EVENT_TIME}; a window is complete once",
+    "trigger": f"{_EVENT_TIME}; a window is complete once",
     "rebalance": "exchange(to=) or distribute(route)",
     "shuffle": "exchange(to=) or distribute(route)",
     "repartition": "exchange(to=) or distribute(route)",
     "partition_custom": "exchange(to=)",
+    "global": "exchange(to=lambda record: 0)",
+    "print_to_err": "inspect(print)",
+    "execute_and_collect": "inspect(found.append), or ps.testing.collect(build)",
     "drop_duplicates": "distinct",
     "unique": "distinct",
     "limit": "top_k",
@@ -117,6 +125,16 @@ OF_STREAMS = {
     "asof_join": "as_collection(schema), and a join and a filter there",
 }
 """By the snake case of the name: what is here in its place."""
+
+_RECORDS = "to_stream(records), or new_input()"
+OF_SCOPES = {
+    "from_collection": _RECORDS,
+    "from_data": _RECORDS,
+    "from_elements": _RECORDS,
+    "input": _RECORDS,
+    "from_source": "source, or async_source",
+    "add_source": "source, or async_source",
+}
 
 
 _HOW = "join(other, on=, how=)"

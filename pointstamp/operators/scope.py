@@ -13,7 +13,7 @@ from pointstamp.operators.drawing import DrawingMethods
 from pointstamp.operators.feedback import FeedbackMethods
 from pointstamp.operators.flow_control import FlowControlMethods
 from pointstamp.operators.log_source import LogMethods
-from pointstamp.operators.names_elsewhere import no_attribute
+from pointstamp.operators.names_elsewhere import OF_SCOPES, no_attribute
 from pointstamp.operators.replay import ReplayMethods
 from pointstamp.operators.sources import SourceMethods
 from pointstamp.operators.split_merge import ConcatenateMethods
@@ -61,4 +61,4 @@ class Scope(
                     "of the worker that ps.execute gives to main(worker); ps.run, ps.serve and "
                     "ps.testing.collect call build(scope), in a dataflow"
                 )
-            raise no_attribute(self, name, {})
+            raise no_attribute(self, name, OF_SCOPES)

@@ -425,7 +425,7 @@ def test_what_cannot_be_joined_is_refused() -> None:
         (lambda a, b: a.join(b, left_on="k"), BuildError, "needs on="),
         (lambda a, b: a.join(b, on="k", how="outer"), BuildError, "how='outer'"),
         (lambda a, b: a.join(b, on="k", how="cross"), BuildError, "has no key"),
-        (lambda a, b: a.join(b, left_on="k", right_on="t"), SchemaError, "cast one"),
+        (lambda a, b: a.join(b, left_on="k", right_on="t"), SchemaError, "convert one by map"),
         (lambda a, b: a.join(b, on="z"), ColumnError, "'z'"),
         (lambda a, b: a.join(7, on="k"), BuildError, "no collection"),
         (lambda a, b: a.concat(b.drop("t")), SchemaError, "same names"),

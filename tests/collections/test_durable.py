@@ -273,6 +273,74 @@ def test_what_is_kept_otherwise_is_another_program() -> None:
             updates_of(Everything(lambda t: t), Durable(checkpoint, manifest), None, 1)
 
 
+def _in_a_loop(make: Any) -> Any:
+    return lambda t: t.iterate(make, limit=2)
+
+
+def _sizes(*key: str) -> Any:
+    def sizes(_: Any, rows: Any) -> Any:
+        return [(len(rows), len(rows), len(rows))]
+
+    return lambda t: t.group_by(*key).reduce(sizes, "a long, b long, c long")
+
+
+def _matched(*key: str) -> Any:
+    return lambda t: t.join(t, on=key).select("a", b="b", c="c")
+
+
+def _first(*key: str, by: str = "c", descending: bool = True) -> Any:
+    return lambda t: t.group_by(*key).top_k(1, by=by, descending=descending)
+
+
+def _placed(*key: str) -> Any:
+    return lambda t: t.select("a", "b", c=ps.row_number().over(key, order_by="c"))
+
+
+OTHERS = {
+    "join, key": (_matched("a"), _matched("b"), r"by \(b\)"),
+    "join, columns": (
+        lambda t: t.drop("c").join(t, on="a").select("a", b="b", c="c"),
+        lambda t: t.join(t, on="a").select("a", b="b", c="c"),
+        r"a long, b long, c long\) by \(a\)",
+    ),
+    "reduce, key": (_sizes("a"), _sizes("b"), r"by \(b\)"),
+    "top_k, key": (_first("a"), _first("b"), r"by \(b\) in order of c descending"),
+    "top_k, order": (_first("a"), _first("a", by="b"), "in order of b descending"),
+    "top_k, least": (_first("a"), _first("a", descending=False), "in order of c;"),
+    "row_number, key": (_placed("a"), _placed("b"), r"by \(b\)"),
+    "join in a loop": (
+        _in_a_loop(lambda x: x.join(x, on="a", how="semi")),
+        _in_a_loop(lambda x: x.join(x, on="b", how="semi")),
+        r"by \(b\)",
+    ),
+    "reduce in a loop": (_in_a_loop(_sizes("a")), _in_a_loop(_sizes("b")), r"by \(b\)"),
+    "top_k in a loop": (_in_a_loop(_first("a")), _in_a_loop(_first("b")), r"by \(b\)"),
+}
+
+
+def _kept_of(worker: Any, durable: Durable, build: Any) -> Any:
+    with worker.dataflow("kept", durable=durable) as scope:
+        input_, t = scope.new_collection("a long, b long, c long")
+        build(t).probe()
+    snapshot = worker.snapshot(durable.epoch + 1, background=False)
+    input_.insert([(1, 2, 3), (1, 3, 9), (2, 2, 5)])
+    input_.close()
+    worker.run()
+    return snapshot.part
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_rows_that_are_kept_by_another_key_or_of_other_columns_are_refused(name: str) -> None:
+    before, after, said = OTHERS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(folder)
+        parts = ps.simulate(_kept_of, Durable(checkpoint), before, workers=1, seed=1)
+        durable = Durable(checkpoint, checkpoint.commit_manifest(0, parts, {}))
+        ps.simulate(_kept_of, durable, before, workers=1, seed=1)
+        with pytest.raises(WorkerError, match=f"CheckpointStructureError: .* has rows .*{said}"):
+            ps.simulate(_kept_of, durable, after, workers=1, seed=1)
+
+
 def test_an_operator_on_collections_that_does_not_say_what_it_keeps_is_refused() -> None:
     def build(capability: Any, info: Any) -> Any:
         return lambda input_, output: None

@@ -182,6 +182,42 @@ def test_a_comparison_with_none_is_refused_with_what_is_meant() -> None:
         col("n") == None  # noqa: B015, E711  (an expression)
     with pytest.raises(SchemaError, match=r"write \(col\('n'\) \+ 1\)\.is_not_null\(\)"):
         None != col("n") + 1  # noqa: B015, E711, SIM300
+    for sign, make in [
+        ("<", lambda: col("n") < None),
+        (">", lambda: col("n") > None),
+        ("<=", lambda: col("n").between(1, None)),
+        (">=", lambda: col("n").between(None, 1)),
+    ]:
+        with pytest.raises(SchemaError, match=rf"\(col\('n'\) {sign} None\) would be null"):
+            make()
+
+
+def test_what_is_of_two_types_is_told_of_a_cast_only_where_there_is_one() -> None:
+    at = dt.datetime(2026, 1, 1, 12)
+    in_utc = at.replace(tzinfo=dt.UTC)
+    schema = "a timestamp?, b timestamp_utc"
+    rows = [(at, in_utc), (None, in_utc)]
+    assert values(col("a").cast("timestamp_utc"), schema, *rows) == [in_utc, None]
+    assert values(col("b").cast("timestamp"), schema, *rows) == [at, at]
+    assert values(col("a").cast("timestamp_utc") == col("b"), schema, *rows) == [True, None]
+
+    def view(make: Any, a: str, b: str) -> ps.View:
+        return ps.View(lambda scope, a, b: make(a, b), a=f"k {a}", b=f"k {b}")
+
+    for make in [
+        lambda a, b: a.join(b, on="k"),
+        lambda a, b: a.concat(b),
+        lambda a, b: ps.delta_join([a, b], ["k"]),
+        lambda a, b: a.join(b.rename({"k": "x"}), how="cross").filter(col("k") == col("x")),
+    ]:
+        for one, two in [("timestamp", "timestamp_utc"), ("date", "timestamp"), ("boolean", "int")]:
+            with pytest.raises(SchemaError, match="; cast one"):
+                view(make, one, two)
+        for one, two in [("string", "long"), ("duration", "timestamp"), ("double", "boolean")]:
+            with pytest.raises(SchemaError, match=r"; no cast makes them one: .* map\(function"):
+                view(make, one, two)
+    with pytest.raises(SchemaError, match=r"cannot be cast to long; map\(function, schema\)"):
+        values(col("a").cast("long"), "a string")
 
 
 TYPES = "n int?, s short, b long, u uint8, f float, d double"

@@ -31,6 +31,28 @@ def test_a_join_of_streams_has_a_key(options: dict[str, Any], here: str) -> None
 @pytest.mark.parametrize(
     ("act", "said"),
     [
+        (lambda scope, s: s.sideOutputLateData, "here: the second stream that a window"),
+        (lambda scope, s: s.allowedLateness, "here: windows take time=, lateness="),
+        (lambda scope, s: s.stateful_flat_map, "here: state_machine folds by key"),
+        (lambda scope, s: scope.fromCollection, r"here: to_stream\(records\), or new_input\(\)"),
+        (lambda scope, s: scope.fromSource, "here: source, or async_source"),
+    ],
+)
+def test_methods_by_names_of_other_engines_are_answered_with_those_here(
+    act: Any, said: str
+) -> None:
+    def build(scope: Any) -> Any:
+        stream = scope.to_stream([("a", 1)])
+        with pytest.raises(AttributeError, match=said):
+            act(scope, stream)
+        return stream
+
+    collect(build)
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
         (lambda s: s.count(key="a"), r"count\(\) .* counts by key\), and no key="),
         (lambda s: s.distinct(subset="a"), r"distinct\(\) .* one of a key\), and no subset="),
         (lambda s: s.top_k(1, descending=True), r"top_k\(\) .* the least\), and no descending="),
