@@ -87,6 +87,17 @@ def _relative(module: str) -> str:
     return str(PACKAGE["source"](module).relative_to(ROOT))
 
 
+def headers_of_numpy() -> Path | None:
+    """Where NumPy's headers are; None without it.
+
+    It is not imported: where a wheel is built for another machine, it is that machine's.
+    """
+    found = find_spec("numpy")
+    places = (found and found.submodule_search_locations) or []
+    folders = (Path(place, "_core", "include") for place in places)
+    return next(filter(Path.is_dir, folders), None)
+
+
 def extensions() -> list[Extension]:
     """One for each module; none where Cython is missing, or was told not to."""
     if os.environ.get(PACKAGE["SWITCH"]) == "0":
@@ -110,7 +121,7 @@ def extensions() -> list[Extension]:
     except ImportError:
         print("setup: no Cython 3.3 or newer, so the core runs as it is", file=sys.stderr)
         return []
-    if find_spec("numpy") is None:
+    if headers_of_numpy() is None:
         print("setup: no NumPy, so the core runs as it is", file=sys.stderr)
         return []
     try:
@@ -131,12 +142,12 @@ def _generated(
     modules: Sequence[str], flags: list[str], directives: dict[str, Any], *others: Extension
 ) -> list[Extension]:
     """The modules with their C; and what Cython makes by itself."""
-    import numpy as np  # loops make its arrays, and read them, by its own C
     from Cython.Build import cythonize
 
+    headers = [str(headers_of_numpy())]  # loops make its arrays, and read them, by its own C
     wanted = [
-        Extension(m, [_relative(m)], include_dirs=[np.get_include()], extra_compile_args=flags)
-        for m in modules
+        Extension(module, [_relative(module)], include_dirs=headers, extra_compile_args=flags)
+        for module in modules
     ]
     folder = "build/cython_bounds" if os.environ.get(BOUNDS) == "1" else "build/cython"
     return list(

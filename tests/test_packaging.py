@@ -126,6 +126,22 @@ def test_the_compiled_wheel_runs_compiled_in_an_empty_environment(tmp_path):
     check(tmp_path, wheel, "compiled")
 
 
+@pytest.mark.skipif(build_info() != "compiled", reason="nothing is compiled here")
+def test_a_numpy_of_another_machine_is_good_for_its_headers(tmp_path):
+    # As what builds a wheel for another machine installs it.
+    numpy = tmp_path / "numpy"
+    (numpy / "_core/include").mkdir(parents=True)
+    (numpy / "__init__.py").write_text("raise ImportError('of another machine')")
+    command = [sys.executable, "setup.py", "--name"]
+    # With a compiler that it is given, it takes no libraries that are here; this one is not run.
+    environment = {**os.environ, "CC": sys.executable, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout.strip()) == (0, "pointstamp"), ran.stderr
+    assert "the core runs as it is" not in ran.stderr
+
+
 @pytest.mark.parametrize("wheel", BUILT, ids=lambda wheel: wheel.name)
 def test_a_wheel_of_a_release_is_for_its_machine_and_runs_compiled_there(wheel, tmp_path):
     digits, machine = re.search(r"-cp3(\d+)-cp.*manylinux_2_17_(\w+)\.whl$", wheel.name).groups()

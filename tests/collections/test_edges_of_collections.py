@@ -245,7 +245,9 @@ def test_the_least_diff_has_no_opposite() -> None:
     view.update("t", [((7,), 1 - 2**63)])
     assert view.advance() == [((7,), 2**63 - 1)]
     view.update("t", [((8,), -(2**63))])
-    with pytest.raises(OperatorError, match="'Negate': a diff of -9223372036854775808"):
+    with pytest.raises(
+        OperatorError, match="'Negate' failed at time 1: a diff of -9223372036854775808"
+    ):
         view.advance()
 
 
