@@ -284,10 +284,8 @@ def _over(
         return collection.of(rows, result)
     arranged = arrange_in_order(collection.stream, order, name)
     texts = (*order.texts, *(place - schema.n_words + n_words for place in more))
-    answers = answers_kept(
-        *(arranged, n_words + n_more, texts, answer, name, _stored(order, n_more, texts)),
-        what=f"({result}), {order.named}",
-    )
+    stored, what = _stored(order, n_more, texts), f"({result}), {order.named}"
+    answers = answers_kept(arranged, n_words + n_more, texts, answer, name, stored, what)
     return collection.of(changed(answers, f"{name}Rows", restored, result.texts), result)
 
 

@@ -490,11 +490,6 @@ class Trace:
         if not parts:
             self.batches[begin:end] = []
             return
-        if len(parts) == 1:
-            part = parts[0]
-            part.last = last
-            self.batches[begin:end] = parts
-            return
         time = parts[0].time
         for part in parts:
             if part.time != time:

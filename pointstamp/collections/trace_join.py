@@ -29,7 +29,7 @@ from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError
-from pointstamp.kernels.consolidation import consolidate
+from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.kernels.histories import match_times, split_by_first
 from pointstamp.kernels.matches import match_some
 from pointstamp.operators.generic import operator
@@ -135,7 +135,7 @@ class BatchPairs:
             n += len(rows)
         if mixed:
             # What came and went at other rounds of the same key cancels here.
-            for words, rows in split_by_first(consolidate(np.concatenate(mixed)), matcher.depth):
+            for words, rows in split_by_first(consolidate_all(mixed), matcher.depth):
                 by_time.setdefault(words, []).append(rows)
         found = []
         for words, parts in by_time.items():
