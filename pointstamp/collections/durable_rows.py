@@ -113,7 +113,7 @@ def restored_rows(
     stored, n_kept : callable
         See `KeyedUpdates`.
     what : str
-        What the rows are of, where a snapshot with others is to be refused.
+        What the rows are of: workers that keep others, and a snapshot with others, are refused.
 
     Returns
     -------
@@ -121,6 +121,7 @@ def restored_rows(
     log : KeyedUpdates, optional
         Is to be given all rows that change what is kept; None where nothing is stored.
     """
+    info.states.kept_rows = what
     if info.states.durable_state is None:
         info.keeps_nothing()
         return {}, None

@@ -214,7 +214,8 @@ class RecordOrder:
         self.texts = (*key_texts, *self.words.texts)
         """Which words of a record in order are numbers of texts."""
         each = [f"{name} descending" if descending else name for name, descending in by]
-        self.named = f"({schema}) by ({', '.join(keys)}) in order of {', '.join(each)}"
+        in_order = f" in order of {', '.join(each)}" if each else ""
+        self.named = f"({schema}) by ({', '.join(keys)}){in_order}"
         """What is in order, for snapshots."""
         self._to = np.array([*words, schema.n_words])
         self._back = np.argsort(self._to)

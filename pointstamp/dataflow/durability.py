@@ -152,6 +152,8 @@ class OperatorState:
         """Whether records are exchanged, so that keys are where they go back to."""
         self.is_restored = False
         """Whether the dataflow begins with a snapshot that has something of the operator."""
+        self.kept_rows = ""
+        """What rows it keeps, in words that are the same in every process: workers compare it."""
 
     def keep(self, name: str, table: Table) -> bool:
         """Declare a table; whether there is a snapshot that has it."""
@@ -200,7 +202,10 @@ class OperatorState:
             self._texts.holdings.append(holding)
 
     def end_building(self, operator: Operator) -> None:
-        """Note the operator, and if nothing was said of texts."""
+        """Note the operator, what rows it keeps, and if nothing was said of texts."""
+        if self.kept_rows:
+            declared = [operator.parameters] if operator.parameters else []
+            operator.parameters = ", ".join([*declared, f"rows of {self.kept_rows}"])
         if self._texts is not None:
             self._texts.operators.append(operator)
             if not self._are_texts_said:

@@ -15,7 +15,6 @@ Rules
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Container, Sequence
 from typing import Any, ClassVar
@@ -82,9 +81,8 @@ class ControlPlane:
         if not self._others:
             return
         self._uncompared[number] = dataflow
-        digest = hashlib.sha256("\n".join(dataflow.lines).encode()).hexdigest()
         for peer in self._others:
-            self.channel.send(peer, "structure", [(number, digest, dataflow.lines)])
+            self.channel.send(peer, "structure", [(number, dataflow.lines)])
         # At once: a peer sends nothing before it has this, and the next step may take long.
         self._communicator.flush()
         for peer in self._others:
@@ -106,7 +104,7 @@ class ControlPlane:
             about = {"worker": self._index, "dataflow": dataflow.name}
             LOGGER.info(f"worker %d {what}", self._index, dataflow.name, extra=about)
 
-    def _take_structure(self, peer: int, number: int, digest: str, lines: list[str]) -> None:
+    def _take_structure(self, peer: int, number: int, lines: list[str]) -> None:
         self._structures[peer, number] = lines
         if number in self._uncompared:
             self._compare(peer, number)

@@ -15,6 +15,24 @@ def late(scope: Any, n: int) -> Any:
     return scope.to_stream([1]).window(ps.Tumbling(10), lateness=n)
 
 
+def changing(scope: Any) -> Any:
+    input, collection = scope.new_collection("a long, b long, c long")
+    input.close()
+    return collection
+
+
+def count_by(scope: Any, n: int) -> Any:
+    return changing(scope).group_by("ab"[n]).agg(n=ps.count())
+
+
+def joined_by(scope: Any, n: int) -> Any:
+    return changing(scope).join(changing(scope), on="bc"[n])
+
+
+def numbered_by(scope: Any, n: int) -> Any:
+    return changing(scope).with_columns(n=ps.row_number().over("ab"[n], order_by="c"))
+
+
 CASES: list[tuple[str, Callable[[Any, int], Any]]] = [
     ("Window", lambda scope, n: scope.to_stream([1]).window(ps.Tumbling(10 + n))),
     ("Window", lambda scope, n: scope.to_stream([1]).window([ps.Tumbling, ps.Sessions][n](10))),
@@ -27,6 +45,15 @@ CASES: list[tuple[str, Callable[[Any, int], Any]]] = [
         "Join",
         lambda scope, n: scope.to_stream([1]).join(scope.to_stream([1]), how=["left", "full"][n]),
     ),
+    ("Aggregate", count_by),
+    ("TopKArrange", lambda scope, n: changing(scope).group_by("ab"[n]).top_k(1, by="c")),
+    (
+        "TopKArrange",
+        lambda scope, n: changing(scope).group_by("a").top_k(1, by="c", descending=bool(n)),
+    ),
+    ("Distinct", lambda scope, n: changing(scope).select("ab"[n]).distinct()),
+    ("Arrange", joined_by),
+    ("Arrange", numbered_by),
     ("Join", lambda scope, n: scope.to_stream([1]).join(scope.to_stream([1]), retain=bool(n))),
 ]
 
