@@ -1,7 +1,8 @@
 cimport cython
 
-cdef object _empty
-cdef object _int64
+cdef Py_ssize_t MANY_WORDS
+cdef object concatenate
+cdef object rows_of
 
 
 cdef class RowEncoder:
@@ -14,16 +15,18 @@ cdef class RowEncoder:
     cdef list _bounds
     cdef Py_ssize_t _width
 
-    @cython.locals(n=Py_ssize_t, place=Py_ssize_t, words="long long[:, ::1]", rows=list)
+    @cython.locals(place=Py_ssize_t, words=list, parts=list, rows=list)
     cpdef updates(self, object given, long long diff, object where)
-    @cython.locals(place=Py_ssize_t, words="long long[:, ::1]")
+    @cython.locals(place=Py_ssize_t, words=list, parts=list)
     cpdef pairs(self, object given, object where)
     @cython.locals(
         place=Py_ssize_t, at=Py_ssize_t, column=Py_ssize_t, words="const long long[:, :]",
         row=list, found=list,
     )
     cpdef list rows(self, object updates)
-    @cython.locals(at=Py_ssize_t, column=Py_ssize_t, is_nullable=bint, bounds=tuple)
-    cdef _write(self, long long[:, ::1] words, Py_ssize_t place, object given, object where)
+    cdef _end_part(self, list words, list parts)
+    cdef _in_one(self, list words, list parts)
+    @cython.locals(column=Py_ssize_t, is_nullable=bint, bounds=tuple)
+    cdef _write(self, list words, Py_ssize_t place, object given, object where)
     cdef _as_sequence(self, object row, Py_ssize_t place, object where)
     cdef _refused(self, object row, Py_ssize_t place, object where)

@@ -12,11 +12,13 @@ import numpy as np
 
 from pointstamp.containers.updates import Rows
 from pointstamp.errors import DataError
+from pointstamp.kernels.consolidation import concatenate, rows_of
 
 if TYPE_CHECKING:
     from pointstamp.collections.schema import Column
 
-_empty, _int64 = np.empty, np.int64
+MANY_WORDS = 1 << 9
+"""So many words are put into an array at once: as a list they take several times the room."""
 
 
 class RowEncoder:
@@ -62,27 +64,30 @@ class RowEncoder:
             If one does not fit the schema; the message has its place.
         """
         rows = list(given)
-        n = len(rows)
-        encoded = _empty((n, self._width), _int64)
-        words = encoded
-        for place in range(n):
+        words: list[int] = []
+        parts: list[Rows] = []
+        for place in range(len(rows)):
             self._write(words, place, rows[place], where)
-            words[place, self._width - 1] = diff
-        return encoded
+            words.append(diff)
+            if len(words) >= MANY_WORDS:
+                self._end_part(words, parts)
+        return self._in_one(words, parts)
 
     def pairs(self, given: Iterable[tuple[Any, Any]], where: str) -> Rows:
         """Pairs of a row and its diff as updates; raises as `updates` does."""
         pairs = list(given)
-        encoded = _empty((len(pairs), self._width), _int64)
-        words = encoded
+        words: list[int] = []
+        parts: list[Rows] = []
         for place, (row, diff) in enumerate(pairs):
             if isinstance(diff, bool) or not isinstance(diff, (int, np.integer)):
                 raise DataError(f"the diff of row {place} for {where} is no integer: {diff!r}")
             if not -(1 << 63) <= diff < 1 << 63:
                 raise DataError(f"the diff of row {place} for {where} is beyond 64 bits: {diff}")
             self._write(words, place, row, where)
-            words[place, self._width - 1] = diff
-        return encoded
+            words.append(int(diff))
+            if len(words) >= MANY_WORDS:
+                self._end_part(words, parts)
+        return self._in_one(words, parts)
 
     def rows(self, updates: Rows) -> list[tuple[Any, ...]]:
         """The records of updates as tuples of Python's values."""
@@ -103,11 +108,21 @@ class RowEncoder:
             found.append(tuple(row))
         return found
 
-    def _write(self, words: Rows, place: int, given: Any, where: str) -> None:
+    def _end_part(self, words: list[int], parts: list[Rows]) -> None:
+        parts.append(rows_of(words, self._width))
+        words.clear()
+
+    def _in_one(self, words: list[int], parts: list[Rows]) -> Rows:
+        """The rows of the parts, and of the words behind them."""
+        if not parts:
+            return rows_of(words, self._width)
+        self._end_part(words, parts)
+        return concatenate(parts)
+
+    def _write(self, words: list[int], place: int, given: Any, where: str) -> None:
         row = given if type(given) is tuple else self._as_sequence(given, place, where)
         if len(row) != len(self._names):
             raise self._refused(given, place, where)
-        at = 0
         for column in range(len(self._names)):
             value = row[column]
             is_nullable = self._are_nullable[column]
@@ -117,23 +132,21 @@ class RowEncoder:
                         f"row {place} for {where} has None as {self._names[column]!r}, which is "
                         f"not nullable; its type would be {self._types[column]}?"
                     )
-                words[place, at] = words[place, at + 1] = 0
-                at += 2
+                words.append(0)
+                words.append(0)
                 continue
             if is_nullable:
-                words[place, at] = 1
-                at += 1
+                words.append(1)
             bounds = self._bounds[column]
             if bounds is not None and type(value) is int and bounds[0] <= value <= bounds[1]:
-                words[place, at] = value
+                words.append(value)
             else:
                 try:
-                    words[place, at] = self._to_words[column](value)
+                    words.append(self._to_words[column](value))
                 except DataError as error:
                     raise DataError(
                         f"row {place} for {where}, column {self._names[column]!r}: {error}"
                     ) from None
-            at += 1
 
     def _as_sequence(self, row: Any, place: int, where: str) -> Sequence[Any]:
         if isinstance(row, Mapping):

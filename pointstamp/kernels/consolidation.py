@@ -65,6 +65,23 @@ def concatenate(parts: list[Rows]) -> Rows:
 
 
 @kernel("update_loops")
+def rows_of(words: list[int], width: int) -> Rows:
+    """Rows of `width` words each, int64[n, width], from all their words one after another.
+
+    Raises
+    ------
+    OverflowError
+        If one is beyond 64 bits.
+    ValueError
+        If the last row has too few.
+
+    >>> rows_of([7, 1, 3, 2], 2).tolist()
+    [[7, 1], [3, 2]]
+    """
+    return np.array(words, np.int64).reshape(-1, width)
+
+
+@kernel("update_loops")
 def merge(left: Rows, right: Rows) -> Rows:
     """Make one of two consolidated int64[n, w + 1].
 

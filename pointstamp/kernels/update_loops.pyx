@@ -81,6 +81,20 @@ def concatenate(list parts):
     return in_one(parts)
 
 
+def rows_of(list words, Py_ssize_t width):
+    cdef Py_ssize_t n = len(words), place
+    cdef Table made
+    cdef int64_t *to
+    if width < 1 or n % width:
+        raise ValueError(f"{n} words are no rows of {width}")
+    array = new_rows(n // width, width)
+    look_at(array, &made)
+    to = <int64_t *>made.rows
+    for place in range(n):
+        to[place] = words[place]
+    return array
+
+
 def consolidate_all(list parts):
     cdef Py_ssize_t n, width, n_kept
     cdef bint swapped = False

@@ -39,6 +39,27 @@ def test_changes_are_pairs(schema: str | None, given: Any) -> None:
     assert view.advance() == []
 
 
+@pytest.mark.parametrize("n", [0, 1, 127, 128, 129, 3_000])
+def test_rows_of_any_number_are_all_there_and_all_go_again(n: int) -> None:
+    view = view_of("k long, v string?")
+    rows = [(k, None if k % 3 else f"text {k}") for k in range(n)]
+    view.insert("t", rows)
+    assert sorted(view.advance(), key=repr) == sorted([(row, 1) for row in rows], key=repr)
+    view.update("t", [(row, -1) for row in rows])
+    view.advance()
+    assert len(view.snapshot()) == 0
+
+
+def test_none_of_many_rows_is_added_where_one_does_not_fit() -> None:
+    view = view_of("k long, v string?")
+    rows: list[Any] = [(k, None) for k in range(3_000)]
+    rows[2_500] = ("a", None)
+    for call, given in ((view.insert, rows), (view.update, [(row, 2) for row in rows])):
+        with pytest.raises(DataError, match="row 2500 for the input 't', column 'k'"):
+            call("t", given)
+    assert view.advance() == []
+
+
 def test_what_fails_in_an_iterable_is_raised_as_it_is() -> None:
     def failing() -> Any:
         yield (1,), 1

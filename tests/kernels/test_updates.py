@@ -55,6 +55,28 @@ def test_consolidate_sums_what_is_equal(form, n_words, data):
     assert (rows == before).all()
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_words_become_rows_of_a_width(form):
+    rows_of_words = form_of(consolidation.rows_of, form)
+    words = [-(2**63), GREATEST, 0, 1, 2, 3]
+    for width in (1, 2, 3, 6):
+        found = rows_of_words(words, width)
+        assert found.dtype == np.int64
+        assert found.shape == (6 // width, width)
+        assert found.ravel().tolist() == words
+    assert rows_of_words([], 2).shape == (0, 2)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_words_that_make_no_rows_are_refused(form):
+    rows_of_words = form_of(consolidation.rows_of, form)
+    with pytest.raises(ValueError, match=r"3 words|size 3"):
+        rows_of_words([1, 2, 3], 2)
+    for beyond in (2**63, -(2**63) - 1):
+        with pytest.raises(OverflowError):
+            rows_of_words([1, beyond], 2)
+
+
 def spread(how, n, rng):
     """So many numbers that are spread in some way."""
     return {
