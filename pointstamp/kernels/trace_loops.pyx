@@ -164,6 +164,13 @@ cdef bint is_before(const int64_t *one, const int64_t *other, Py_ssize_t depth) 
     return True
 
 
+cdef inline bint is_at(
+    const Searched *table, Py_ssize_t at, const int64_t *key, Py_ssize_t n_key
+) noexcept nogil:
+    """Whether a group has a row at a place of a batch."""
+    return at < table.n and compare(table.rows + at * table.width, key, n_key) == 0
+
+
 cdef class Histories:
     """Batches that are read side by side, group by group.
 
@@ -222,7 +229,10 @@ cdef class Histories:
         Groups are to be asked for in order.
         """
         cdef Py_ssize_t at[MOST_BATCHES]
-        cdef Py_ssize_t b, best, k, j, first_join = joins.n
+        cdef Py_ssize_t having[MOST_BATCHES]  # the batches that have more of the group, in order
+        cdef Py_ssize_t same[MOST_BATCHES]  # places in `having` of those whose next row is the least
+        cdef Py_ssize_t n_having = 0, n_same, n_ended
+        cdef Py_ssize_t b, i, k, j, first_join = joins.n
         cdef Py_ssize_t n_key = self.keys.width - 1
         cdef const int64_t *key = self.keys.rows + number * self.keys.width
         cdef const int64_t *row
@@ -231,8 +241,8 @@ cdef class Histories:
         cdef int64_t *into
         cdef int64_t *join
         cdef int64_t total
+        cdef int order
         cdef Searched *table
-        cdef bint is_there = False
         if number == self.block_end:
             self.block, self.block_end = number, min(number + BLOCK, self.keys.n)
             look_ahead(
@@ -242,30 +252,30 @@ cdef class Histories:
             table = &self.tables[b]
             at[b] = seek_ahead(table, self.begin[b], key, n_key, number - self.block)
             self.begin[b] = at[b]
-            is_there |= at[b] < table.n
-        if not is_there:
-            return 0
-        while True:
+            if is_at(table, at[b], key, n_key):
+                having[n_having] = b
+                n_having += 1
+        while n_having:
             first = NULL
-            for b in range(self.n_batches):
-                table = &self.tables[b]
-                if at[b] < table.n:
-                    row = table.rows + at[b] * table.width
-                    if compare(row, key, n_key) == 0 and (
-                        first == NULL or compare(row, first, self.n_words) < 0
-                    ):
-                        first = row
-            if first == NULL:
-                return 0
+            n_same = 0
+            for i in range(n_having):
+                b = having[i]
+                row = self.tables[b].rows + at[b] * self.tables[b].width
+                order = -1 if first == NULL else compare(row, first, self.n_words)
+                if order < 0:
+                    first = row
+                    n_same = 0
+                if order <= 0:
+                    same[n_same] = i
+                    n_same += 1
             into = found.next()
             copy(into, first, self.n_words)
-            total = 0
-            for b in range(self.n_batches):
+            total = n_ended = 0
+            for i in range(n_same):
+                b = having[same[i]]
                 table = &self.tables[b]
-                while at[b] < table.n:
-                    row = table.rows + at[b] * table.width
-                    if compare(row, into, self.n_words) != 0:
-                        break
+                row = table.rows + at[b] * table.width
+                while True:
                     its_time = row + self.n_words if self.fixed[b] == NULL else self.fixed[b]
                     if is_before(its_time, time, self.depth):
                         total += row[table.width - 1]
@@ -281,6 +291,20 @@ cdef class Histories:
                                 joins.n -= 1
                                 break
                     at[b] += 1
+                    row += table.width
+                    if not is_at(table, at[b], key, n_key):
+                        having[same[i]] = -1
+                        n_ended += 1
+                        break
+                    if compare(row + n_key, into + n_key, self.n_words - n_key) != 0:
+                        break
+            if n_ended:
+                k = 0
+                for i in range(n_having):
+                    if having[i] >= 0:
+                        having[k] = having[i]
+                        k += 1
+                n_having = k
             into[self.n_words] = total
             if total == 0:
                 found.n -= 1

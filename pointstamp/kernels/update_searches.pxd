@@ -11,6 +11,7 @@ cdef enum:
     EVENLY = 1024  # among more rows a key is looked for where it would be
     STEPS = 3  # by so many steps, each nearer to it
     BLOCK = 64  # for so many keys together the memory is asked for
+    ONE_BY_ONE = 4  # so many rows are looked at before steps double
     NEAR = 16  # a batch of no more rows for a key has the next key near
     FAR = 64  # a key that is so many rows from where it would be is not spread evenly
 
@@ -44,9 +45,17 @@ cdef inline Py_ssize_t gallop(
     Py_ssize_t n_key,
     bint after,
 ) noexcept nogil:
-    """What `seek` finds, by steps that double, and halves of the last: near rows in few steps."""
+    """What `seek` finds, by steps that double, and halves of the last: near rows in few steps.
+
+    The first few are looked at one by one, as most are there: a processor that guesses how a loop
+    goes on is wrong once then, and by halves each time.
+    """
     cdef Py_ssize_t low = begin, step = 1
     cdef int before = 1 if after else 0
+    while low < n and low < begin + ONE_BY_ONE:
+        if compare(rows + low * width, key, n_key) >= before:
+            return low
+        low += 1
     while low + step <= n and compare(rows + (low + step - 1) * width, key, n_key) < before:
         low += step
         step *= 2
@@ -71,6 +80,10 @@ cdef inline Py_ssize_t seek_near(
     if compare(rows + at * width, key, n_key) < before:
         return gallop(rows, at + 1, n, width, key, n_key, after)
     # It is before that row, or is it.
+    while high > begin and high > at - ONE_BY_ONE:
+        if compare(rows + (high - 1) * width, key, n_key) < before:
+            return high
+        high -= 1
     while high - step > begin and compare(rows + (high - step) * width, key, n_key) >= before:
         high -= step
         step *= 2
@@ -181,6 +194,9 @@ cdef inline void look_ahead(
                     batch.places[i] if step else 0,
                 )
                 prefetch(batch.rows + batch.places[i] * batch.width)
+                if step == STEPS - 1:
+                    # The row before is looked at, too.
+                    prefetch(batch.rows + (batch.places[i] - 1) * batch.width)
 
 
     for b in range(n_batches):
