@@ -213,6 +213,13 @@ def check_aggregates(aggregates: Sequence[Any], operator: str) -> None:
                 + (f"{function!r} is {here!r} here, and " if here else "")
                 + f"give (column, function) with a function of {sorted(known)}"
             )
+        n_columns = pc.get_function(f"hash_{aggregate[1]}").arity - 1  # but for that of the groups
+        if len(listed(aggregate[0])) != n_columns:
+            given = ("[]", "a column", "a list of 2 columns")[n_columns]
+            raise BuildError(
+                f"{operator} cannot aggregate by {aggregate!r}: {aggregate[1]!r} is of {given}"
+                + (f", as ([], {aggregate[1]!r})" if not n_columns else "")
+            )
         if not isinstance([*aggregate, None][2], (pc.FunctionOptions, type(None))):
             raise BuildError(
                 f"{operator} cannot aggregate by {aggregate!r}: options are those of "

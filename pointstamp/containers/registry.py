@@ -163,12 +163,23 @@ def register(container: type, kind: Kind[Any], *, is_sized: bool = False) -> Non
     Raises
     ------
     ContainerError
-        If the type or the name of the kind already belongs to another, or it is no `Kind`.
+        If the type or the name of the kind already belongs to another, or it is no `Kind`; if it
+        has no name, or `container` is no type.
     """
+    if not isinstance(container, type):
+        raise ContainerError(
+            f"cannot register a kind for {container!r:.200}, which is no type: give the type of "
+            "the batches, then the kind"
+        )
     if not isinstance(kind, Kind):
         raise ContainerError(
             f"cannot register {kind!r} for {container.__name__}: derive its class from Kind, which "
             "has what follows from length(), records(), slice() and concat()"
+        )
+    if not isinstance(getattr(kind, "name", None), str):
+        raise ContainerError(
+            f"cannot register {kind!r} for {container.__name__}: give its class a name, a text "
+            "that no other kind has"
         )
     for known in (_kinds.get(container), _names.get(kind.name)):
         if known is not None and type(known) is not type(kind):

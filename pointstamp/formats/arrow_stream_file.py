@@ -105,7 +105,8 @@ def _arrow(column: Any) -> Any:
         return column
     # As buffers and not by `pa.array`, which would import pandas; see `convert`.
     if isinstance(column, list):
-        texts = [text.encode() for text in column]
+        # Names of files may have surrogates, which UTF-8 has not: of them their escapes.
+        texts = [text.encode(errors="backslashreplace") for text in column]
         ends = np.zeros(len(texts) + 1, np.int32)
         np.cumsum([len(text) for text in texts], out=ends[1:])
         data: Any = ends  # whose buffer the stubs do not see

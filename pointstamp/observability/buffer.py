@@ -28,7 +28,7 @@ from pointstamp.formats.arrow_stream_file import (
     texts_side_by_side,
 )
 from pointstamp.observability.clock import LogClock
-from pointstamp.observability.event_types import MOMENTS, EventType
+from pointstamp.observability.event_types import CODES, MOMENTS, EventType
 from pointstamp.progress.change_batch import as_number
 
 CAPACITY = 4096
@@ -54,7 +54,6 @@ _IS_LITTLE = sys.byteorder == "little"
 
 _ZERO, _MINUS, _OPEN, _CLOSE, _COMMA, _SPACE = b"0-(), "
 
-_CODES = {"int64": "q", "int32": "i", "bool": "?", "float64": "d"}
 _INTEGER, _FLOAT = Struct("=q"), Struct("=d")
 
 
@@ -119,7 +118,7 @@ class Buffer:
         self._other_times: list[tuple[int, Any]] = []
         """Those that are neither, with the numbers of their events."""
         self._texts_of: list[tuple[Any, ...]] = []
-        self._row = Struct("=" + "".join(_CODES[kind] for kind in of.numbers.values()))
+        self._row = Struct("=" + "".join(CODES[kind] for kind in of.numbers.values()))
         self._schema = schema_of(of.columns)
         moments = ("at",) if of.is_own else MOMENTS
         self._dtypes = [

@@ -9,9 +9,12 @@ Times of dataflows are texts, as times can be of any type: 3 is "3", (0, 3) is "
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from struct import error as StructError  # noqa: N812  (the name says too little)
+from struct import pack
+from typing import Any
 
 from pointstamp.errors import UsageError
 
@@ -197,6 +200,32 @@ def own_type(name: str, columns: Mapping[str, str]) -> EventType:
     numbers = {column: kind for column, kind in columns.items() if kind != "string"}
     texts = tuple(column for column, kind in columns.items() if kind == "string")
     return EventType(name, {"at": "int64", **numbers}, texts, is_own=True)
+
+
+CODES = {"int64": "q", "int32": "i", "bool": "?", "float64": "d"}
+"""What `struct` calls the types of numbers."""
+
+
+def unfit(of: EventType, numbers: Sequence[Any]) -> tuple[str, str]:
+    """The column whose number does not fit, and its type; `numbers` are all but `at`.
+
+    >>> unfit(own_type("requests", {"size": "int32", "seconds": "float64"}), [7, None])
+    ('seconds', 'float64')
+    """
+    columns = list(of.numbers.items())[1:]
+    return next(
+        (column, kind)
+        for (column, kind), number in zip(columns, numbers, strict=True)
+        if not _fits(kind, number)
+    )
+
+
+def _fits(kind: str, number: Any) -> bool:
+    try:
+        pack(CODES[kind], number)
+    except (StructError, OverflowError):
+        return False
+    return True
 
 
 def worker_folder(path: str | os.PathLike[str], index: int) -> Path:

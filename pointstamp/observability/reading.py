@@ -158,10 +158,11 @@ def read(path: str | os.PathLike[str]) -> LoggedRun:
     missing: list[str] = []
     facts: dict[str, str] = {}
     is_over = True
+    own = {of.name: of for folder in folders for of in _own_types(folder)}
     for folder in folders:
         index = int(folder.name[7:])
         columns = {}
-        for of in (*EVENTS.values(), *_own_types(folder)):
+        for of in (*EVENTS.values(), *own.values()):
             streamed = _read_events(folder / of.file, of, missing)
             facts.update(streamed.metadata)
             is_over = is_over and not streamed.is_being_written

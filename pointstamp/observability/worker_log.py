@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from struct import error as StructError  # noqa: N812  (the name says too little)
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.communicator import Channel
@@ -27,7 +28,7 @@ from pointstamp.formats.arrow_stream_file import StreamFile
 from pointstamp.metrics.tick_clock import TICK
 from pointstamp.observability.buffer import Buffer
 from pointstamp.observability.clock import LogClock
-from pointstamp.observability.event_types import EVENTS, NONE, VERSION, EventType
+from pointstamp.observability.event_types import EVENTS, NONE, VERSION, EventType, unfit
 from pointstamp.observability.live import LogSource, log_source
 from pointstamp.observability.logged import (
     LoggedCapabilities,
@@ -96,6 +97,10 @@ class WorkerLog(StepObserver):
         self._addresses: list[tuple[int, str]] = []
         """By operator: that of its dataflow, and its address as a text."""
         self._write_every(WRITE_EVERY_S)
+        if folder is not None:
+            for of in own:  # a reader finds those of which there is none yet, too
+                buffer = self._buffers[of.name]
+                self._file(of, buffer).write(buffer.take())
 
     def watch(self, worker: Any) -> None:
         """See `Logger`: what is logged is reported by the worker itself."""
@@ -278,8 +283,16 @@ class WorkerLog(StepObserver):
                 f"this log, with all of their columns, are {own}"
             )
         assert buffer is not None
-        numbers = (values[column] for column in list(of.numbers)[1:])
-        buffer.add_with(tuple(values[column] for column in of.texts), self._clock.now(), *numbers)
+        numbers = [values[column] for column in list(of.numbers)[1:]]
+        texts = tuple(values[column] for column in of.texts)
+        try:
+            buffer.add_with(texts, self._clock.now(), *numbers)
+        except (StructError, OverflowError) as error:
+            column, kind = unfit(of, numbers)
+            raise UsageError(
+                f"worker {self._index} logs {name!r} with {values[column]!r:.200} as {column!r}, "
+                f"which is of type {kind}"
+            ) from error
 
     def tick(self) -> None:
         """See `Logger`."""

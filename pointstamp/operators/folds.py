@@ -275,7 +275,9 @@ class FoldMethods(StreamCore[T]):
         """Update a state for each key by its records, in the order of their times, with results.
 
         Records of a later time wait until the earlier ones are complete; those of one
-        time come in any order.
+        time come in any order. So do those of two times of which neither is earlier, as in a
+        loop round 1 of epoch 0 and round 0 of epoch 1: one state is kept of both, and what it
+        comes to between them depends on timing.
 
         Parameters
         ----------

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from pointstamp.containers import kind_of
+from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
 from pointstamp.containers.largest import largest
@@ -79,7 +80,8 @@ class ReduceMethods(FoldMethods[T]):
         function : callable or str
             `function(value, value)` gives a value, and is associative and commutative. Without
             a `key` records are pairs (key, value). On columns a name: "sum", "product", "min",
-            "max", "any" or "all", of each column that is not of the key.
+            "max", "any" or "all", of each column that is not of the key. What of integers goes
+            beyond 64 bits wraps around, as in `aggregate`.
         key : callable, str, or sequence of str, optional
             On rows a function of the record, of which all are reduced then; on columns a
             column's name, or several.
@@ -176,6 +178,11 @@ class ReduceMethods(FoldMethods[T]):
         if type(k) is not int or k < 1:
             raise BuildError(f"operator {name!r}: k is an integer from 1 on, not {k!r}")
         if by is not None and not isinstance(by, str):
+            if is_expression(by):
+                raise BuildError(
+                    f"operator {name!r} cannot compare by the expression {by}: name a column; what "
+                    "is to be computed of columns, map_batches can add as a column"
+                )
             check_callable(by, name)
 
         def chosen(batch: Any, *, exactly: bool) -> Any:

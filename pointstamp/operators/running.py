@@ -39,7 +39,8 @@ class RunningMethods(StreamCore[T]):
 
         Of columns: for each aggregate there is one more column, `{column}_{function}`. Records have
         their turn in the order of their times, each as soon as none of an earlier time can come,
-        and those of one time as they come. For the aggregates of each time alone see `aggregate`;
+        and those of one time as they come, or of two times of which neither is earlier (see
+        `state_machine`). For the aggregates of each time alone see `aggregate`;
         for rows, and for any other function, `state_machine`.
 
         Parameters

@@ -13,7 +13,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
-from pointstamp.operators.user_code import check_function
+from pointstamp.operators.user_code import check_function, check_takes
 from pointstamp.progress.operate import Interest
 
 
@@ -45,7 +45,8 @@ class SinkMethods(StreamCore[T]):
         ------
         BuildError
             If a pact comes without a logic; if epochs are to be committed in a scope of other
-            times.
+            times. While it runs, if what is given as the logic makes one, as that of other
+            operators is made by `build`: here is the logic itself.
         SinkError
             While it runs, if a sink refuses.
 
@@ -66,6 +67,7 @@ class SinkMethods(StreamCore[T]):
         """
         if logic is not None:
             check_function(logic, name)
+            check_takes(logic, name, "input")
             _read(self, cast(Pact, pact), name, logic)
             return
         if not callable(getattr(pact, "open", None)):
@@ -93,6 +95,16 @@ def _read(stream: StreamCore[Any], pact: Pact, name: str, logic: Callable[[Input
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], Any]:
-        return lambda inputs, outputs: logic(inputs[0])
+        def run(inputs: list[Input], outputs: list[Output]) -> Any:
+            made = logic(inputs[0])
+            if callable(made):  # its records would never be read
+                raise BuildError(
+                    f"operator {name!r} is given {logic!r:.200}, which gave {made!r:.200}: a sink "
+                    "without a Sink takes the logic itself, logic(input), and no function that "
+                    "makes it"
+                )
+            return made
+
+        return run
 
     builder.build(make_logic)

@@ -19,6 +19,7 @@ from pointstamp.containers.kind import Key
 from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError, Routed, Unrouted
 from pointstamp.dataflow.several_streams import several
 from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.errors import BuildError
 from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.row_folds import Nothing
 from pointstamp.operators.split_merge import concatenate
@@ -341,6 +342,11 @@ class WindowMethods(StreamCore[T]):
             from pointstamp.containers.arrow_groups import check_aggregates
 
             check_aggregates(fold, name)
+            if callable(key):
+                raise BuildError(
+                    f"{name}: named aggregates {fold!r} are of columns; name those of the key "
+                    f"instead of {key!r}, or give a function fold(key, record, value)"
+                )
             by_name = AggregatedColumns(key, list(fold), name)
             no_rows = refuse_rows(name)
             return made.of([good], Combined(AggregatedRows(key, no_rows, no_rows), by_name))

@@ -97,7 +97,7 @@ def check_timestamp(
     ...     error.law, error.values
     ('the key extends the order', {'a': 0, 'b': 1})
     """
-    if not hasattr(timestamp, "less_equal"):
+    if isinstance(timestamp, type) or not hasattr(timestamp, "less_equal"):
         raise UsageError(
             f"a type of times is an instance of a subclass of ps.Timestamp, and {timestamp!r:.200} "
             "is none"

@@ -86,6 +86,22 @@ def test_two_kinds_for_one_type_or_name_are_refused():
         register(tuple, Other())
 
 
+@pytest.mark.usefixtures("scratch")
+def test_what_is_no_type_and_a_kind_without_a_name_are_refused():
+    class Nameless(RowsKind):
+        name = None
+
+    for container, kind, message in [
+        ("deque", DequeKind(), "'deque', which is no type"),
+        (DequeKind(), deque, "which is no type"),
+        (deque, Nameless(), "for deque: give its class a name"),
+    ]:
+        with pytest.raises(ContainerError, match=message):
+            register(container, kind)
+    with pytest.raises(ContainerError, match="list, RecordBatch"):
+        kind_of(deque())
+
+
 def test_a_message_of_a_kind_that_is_not_known_says_what_to_do(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(registry, "_kinds", {**registry._kinds, deque: DequeKind()})

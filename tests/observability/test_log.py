@@ -667,6 +667,55 @@ def test_events_that_are_of_no_declared_type_are_refused(tmp_path: Path) -> None
             ps.execute(main, log=Log(events=events))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"latency_ms": None}, "None as 'latency_ms', which is of type float64"),
+        ({"latency_ms": 10**400}, "as 'latency_ms', which is of type float64"),
+        ({"n": 2**63}, "9223372036854775808 as 'n', which is of type int64"),
+        ({"n": 2.5}, "2.5 as 'n', which is of type int64"),
+    ],
+)
+def test_a_value_that_is_not_of_its_column_is_named(
+    wrong: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    good = {"url": "/", "latency_ms": 0.5, "n": 1, "is_new": True}
+
+    def main(worker: Any) -> None:
+        worker.log("requests", **good)
+        with pytest.raises(UsageError, match=message):
+            worker.log("requests", **{**good, **wrong})
+
+    ps.execute(main, log=Log(tmp_path, events={"requests": REQUESTS}))
+    assert read(tmp_path).table("requests").num_rows == 1
+
+
+def test_texts_that_utf_8_does_not_have_are_logged_with_escapes(tmp_path: Path) -> None:
+    def main(worker: Any) -> None:
+        worker.log("a\udcff.csv")  # as the name of a file may be
+        worker.log("requests", url="/\udcff", latency_ms=0.5, n=1, is_new=True)
+
+    ps.execute(main, log=Log(tmp_path, events={"requests": REQUESTS}))
+    (worker,) = read(tmp_path).workers
+    assert worker["texts"]["text"] == ["a\\udcff.csv"]
+    assert worker["requests"]["url"] == ["/\\udcff"]
+
+
+@pytest.mark.parametrize("n_logging", [0, 1])
+def test_events_of_which_a_worker_has_none_are_an_empty_table(
+    n_logging: int, tmp_path: Path
+) -> None:
+    def main(worker: Any) -> None:
+        if worker.index < n_logging:
+            worker.log("requests", url="/", latency_ms=0.5, n=1, is_new=True)
+
+    ps.execute(main, workers=2, threads=True, log=Log(tmp_path, events={"requests": REQUESTS}))
+    run = read(tmp_path)
+    assert [len(w["requests"]["url"]) for w in run.workers] == [n_logging, 0]
+    assert run.table("requests").num_rows == n_logging
+    assert {*run.table("requests").column_names} == {"worker", "at", *REQUESTS}
+
+
 def test_summaries_and_counts_of_scopes_are_logged(tmp_path: Path) -> None:
     def main(worker: Any) -> None:
         with worker.dataflow() as scope:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -212,3 +213,6 @@ def test_what_cannot_be_reduced_is_named(first_cause: Any) -> None:
     assert isinstance(cause(lambda s: s.to_stream([1]).reduce(max)), DataError)
     assert isinstance(cause(lambda s: s.to_stream([1]).top_k(0)), BuildError)
     assert "by the name of a column" in str(cause(lambda s: columns(s).top_k(1)))
+    by_expression = cause(lambda s: columns(s).top_k(1, by=pc.field("v") + 1))
+    assert isinstance(by_expression, BuildError)
+    assert "map_batches can add" in str(by_expression)

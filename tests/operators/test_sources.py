@@ -252,6 +252,21 @@ def test_an_error_in_a_sink_names_it_and_the_time() -> None:
         ps.execute(main)
 
 
+def test_what_makes_the_logic_of_a_sink_is_refused_in_place_of_it() -> None:
+    def run(logic: Any) -> None:
+        def main(worker: Any) -> None:
+            with worker.dataflow() as scope:
+                scope.to_stream([1]).sink(ps.Pipeline(), "Made", logic)
+            worker.run()
+
+        ps.execute(main)
+
+    with pytest.raises(WorkerError, match=r"'Made' is given .*takes the logic itself"):
+        run(lambda info: lambda input: None)  # its records were never read, and nothing ended
+    with pytest.raises(WorkerError, match=r"'Made' calls its function with \(input\)"):
+        run(lambda capability, info: lambda input: None)
+
+
 # Sources that read on only as fast as the computation keeps up.
 
 

@@ -631,6 +631,13 @@ def test_what_is_of_columns_or_rows_only_is_said(first_cause: Any) -> None:
         lambda s: s.to_stream([1]).fold_window([("x", "sum")], ps.Tumbling(2), lambda x: x)
     )
     assert isinstance(by_name, ColumnError)
+    of_a_function = cause(
+        lambda s: s.batches_to_stream([batch]).fold_window(
+            [("x", "sum")], ps.Tumbling(2), "x", key=lambda batch: batch["x"]
+        )
+    )
+    assert isinstance(of_a_function, BuildError)
+    assert "name those of the key" in str(of_a_function)
     with pytest.raises(WorkerError, match="how='outer'"):
         collect(lambda s: s.to_stream([1]).join_window(s.empty(), ps.Tumbling(1), how="outer")[0])
 

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.errors import TimestampError
+from pointstamp.errors import TimestampError, UsageError
 from pointstamp.progress.timestamp import Advance, Both, Nested, Product, Stay, Timestamp
 from pointstamp.testing import LawError, check_timestamp
 from pointstamp.testing import timestamps as checks
@@ -314,3 +314,9 @@ def test_what_a_law_stumbles_over_is_its_cause() -> None:
 def test_wrong_values_that_are_accepted_are_named() -> None:
     with pytest.raises(LawError, match=r"check rejects what is no time.*value = True"):
         check_timestamp(Whole(), [1], wrong=["1", True])
+
+
+def test_a_class_of_times_is_refused_in_place_of_its_instance() -> None:
+    for wrong in (Whole, "times"):
+        with pytest.raises(UsageError, match=r"an instance of a subclass of ps\.Timestamp"):
+            check_timestamp(wrong, [1])  # type: ignore[arg-type]  # that is what is tested
