@@ -51,7 +51,7 @@ from pointstamp.graph.tables.vertex_ids import array_of_ids
 from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.spark.call_sites import call_site, called_at
-from pointstamp.spark.collations import check_collations, has_collation
+from pointstamp.spark.collations import check_collations, check_program, has_collation
 from pointstamp.spark.column_trees import OF_CONDITIONS, aggregate_tree, is_column, tree_of
 from pointstamp.spark.known_schemas import columns_of_frame, known
 from pointstamp.spark.merging import column_of
@@ -355,6 +355,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         edges = _selected(self._edges, kept)
         of_vertices, of_edges = _arrow(self._vertices.schema), _arrow(edges.schema)
         arrow = program.schema_of(of_vertices, _arrow(self._edges.schema))
+        check_program(program, self._structs)
         try:
             schema = from_arrow_schema(arrow)
         except Exception as error:

@@ -165,6 +165,17 @@ def test_conditions_on_text_with_a_collation_are_refused(spark):
         graph.count("(a)-[e]->(b)", "e.of.x in ('b', 'c')")
     with pytest.raises(SchemaError, match=r"'vertex.name' is string collate"):
         graph.bfs("name = 'A'", "id = 2")
+    for columns, sent in (
+        ({"n": ("name", "least(n, msg)")}, "src.n"),
+        ({"n": ("'a'", "name")}, "src.n"),
+        ({"n": ("'a'", "least(n, msg)")}, "src.name"),
+        ({"n": ("'a'", "least(n, msg)")}, "edge.of.x"),
+    ):
+        with pytest.raises(SchemaError, match=r"in which texts that differ may be equal"):
+            graph.pregel(columns, "min(msg)", send_to_dst=sent)
+    begun = "if(name is null, 'z', 'a')"
+    found = graph.pregel({"name": (begun, "least(name, msg)")}, "min(msg)", send_to_dst="src.name")
+    assert sorted(found.collect()) == [(1, "a"), (2, "a")]
     assert graph.count("(a)-[e]->(b)", "b.name is null and a.name is not null and a.id = 1") == 1
     [match] = graph.find("(a)-[e]->(b)", "a.id = 1").filter("a.name = 'A'").collect()
     assert match.e.of.x == "B"
