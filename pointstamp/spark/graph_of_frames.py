@@ -43,7 +43,7 @@ from pointstamp.graph.tables.exchanged import (
 )
 from pointstamp.graph.tables.hashed_ids import hashed_ids
 from pointstamp.graph.tables.messages import PregelProgram
-from pointstamp.graph.tables.path_search import PathEnds
+from pointstamp.graph.tables.path_search import PathEnds, prefixed
 from pointstamp.graph.tables.search_task import SearchTask
 from pointstamp.graph.tables.searches import GraphSearches, all_columns
 from pointstamp.graph.tables.sql_text import Tree, parse_sql
@@ -51,6 +51,7 @@ from pointstamp.graph.tables.vertex_ids import array_of_ids
 from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.spark.call_sites import call_site, called_at
+from pointstamp.spark.collations import check_collations, check_program, has_collation
 from pointstamp.spark.column_trees import OF_CONDITIONS, aggregate_tree, is_column, tree_of
 from pointstamp.spark.known_schemas import columns_of_frame, known
 from pointstamp.spark.merging import column_of
@@ -354,6 +355,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         edges = _selected(self._edges, kept)
         of_vertices, of_edges = _arrow(self._vertices.schema), _arrow(edges.schema)
         arrow = program.schema_of(of_vertices, _arrow(self._edges.schema))
+        check_program(program, self._structs)
         try:
             schema = from_arrow_schema(arrow)
         except Exception as error:
@@ -464,15 +466,19 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         return {"vertex": self._vertices.columns, "edge": self._edges.columns}
 
     @property
+    def _structs(self) -> dict[str, StructType]:
+        return {"vertex": self._vertices.schema, "edge": self._edges.schema}
+
+    @property
     def _arrow_schemas(self) -> dict[str, Any]:
-        return {"vertex": _arrow(self._vertices.schema), "edge": _arrow(self._edges.schema)}
+        return {kind: _arrow(schema) for kind, schema in self._structs.items()}
 
     def _found(self, searches: list[ElementSearch], limit: int | None) -> DataFrame:
         from pyspark.sql import types
 
         searches = self._checked(searches)
         columns = all_columns([search.pattern for search in searches])
-        structs = {"vertex": self._vertices.schema, "edge": self._edges.schema}
+        structs = self._structs
         fields = [types.StructField(name, structs[kind]) for name, kind in columns.items()]
         if searches[0].pattern.hop:
             fields.append(types.StructField("_hop", types.LongType()))
@@ -488,6 +494,11 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         """The searches, whose conditions can be computed, as Spark would read them."""
         searches = searches_in_zone(searches, self._zone)
         check_conditions(searches, self._arrow_schemas)
+        structs = self._structs
+        for search in searches:
+            of = {name: structs[kind] for name, kind, _ in search.pattern.columns}
+            for condition in search.conditions:
+                check_collations(condition, of)
         return searches
 
     @property
@@ -503,6 +514,9 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
     def _path_length(self, ends: PathEnds) -> int:
         ends = ends_in_zone(ends, self._zone)
         check_ends(ends, self._arrow_schemas)
+        for tree, kind in ((ends.begin, "vertex"), (ends.end, "vertex"), (ends.edge, "edge")):
+            if tree is not None:
+                check_collations(prefixed(tree, kind), self._structs)
         what = "length of paths in a graph"
         lengths = self._run(what, LengthFlow(ends), self._edges, "length long")
         with self._called("bfs"):
@@ -616,7 +630,7 @@ def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
             f"ids are {of_ids.simpleString()}, which Arrow has no type for: cast them to text or "
             "to integers"
         ) from error
-    if " collate " in of_ids.simpleString():
+    if has_collation(of_ids):
         raise SchemaError(
             f"ids are {of_ids.simpleString()}, in which texts that differ may be equal, and "
             "a graph compares ids by their bytes: give ids without a collation, such as "

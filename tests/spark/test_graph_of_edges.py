@@ -76,6 +76,27 @@ def test_ends_are_vertices_where_spark_says_that_they_are_the_same(spark, kind):
     assert len({*map(str, found.values())}) == 2
 
 
+@pytest.mark.parametrize("direct", ["true", "false"])
+@pytest.mark.parametrize("kinds", [("int", "long"), ("long", "int"), ("tinyint", "int")])
+def test_ends_are_integers_of_two_widths(spark, tmp_path, kinds, direct):
+    text = "cast({0} as {2}) src, cast({1} as {3}) dst"
+    pairs = [(0, 1), (1, 2), (3, 4)]
+    frame = spark.sql(" union all ".join("select " + text.format(*pair, *kinds) for pair in pairs))
+    frame.write.parquet(str(tmp_path / "edges.parquet"))
+    frame = spark.read.parquet(str(tmp_path / "edges.parquet"))
+    spark.conf.set(SETTING, direct)
+    try:
+        graph = pointstamp.spark.graph(frame, workers=2)
+        found = graph.connected_components()
+        assert found.schema["id"].dataType == graph.vertices.schema["id"].dataType
+        components = {row.id: row.component for row in found.collect()}
+        assert graph.count("(a)-[]->(b); (b)-[]->(c)", "a.id < b.id") == 1
+    finally:
+        spark.conf.unset(SETTING)
+    assert components.keys() == set(range(5))
+    assert len({*components.values()}) == 2
+
+
 def test_an_end_that_is_null_is_refused(spark):
     frame = spark.sql("select 'a' src, cast(null as string) dst")
     with pytest.raises(WorkerError, match="'dst' of the edges"):

@@ -151,6 +151,36 @@ def test_ids_with_a_collation_are_refused(spark):
     assert [tuple(row) for row in found] == [("a", "a")]
 
 
+def test_conditions_on_text_with_a_collation_are_refused(spark):
+    vertices = spark.sql("select 1 id, 'a' collate UTF8_LCASE name union all select 2, null")
+    edges = spark.sql("select 1 src, 2 dst, named_struct('x', 'B' collate UNICODE_CI) of")
+    graph = pointstamp.spark.graph(vertices, edges, workers=1)
+    message = r"'a.name' is string collate UTF8_LCASE, .* such as lower\(name\) collate"
+    for condition in ("a.id = 1 and a.name = 'A'", col("a.name") == "A"):
+        with pytest.raises(SchemaError, match=message):
+            graph.find("(a)-[e]->(b)", condition)
+    with pytest.raises(
+        SchemaError, match=r"'e.of.x' is struct<x:string collate UNICODE_CI>.*lower\(of.x\)"
+    ):
+        graph.count("(a)-[e]->(b)", "e.of.x in ('b', 'c')")
+    with pytest.raises(SchemaError, match=r"'vertex.name' is string collate"):
+        graph.bfs("name = 'A'", "id = 2")
+    for columns, sent in (
+        ({"n": ("name", "least(n, msg)")}, "src.n"),
+        ({"n": ("'a'", "name")}, "src.n"),
+        ({"n": ("'a'", "least(n, msg)")}, "src.name"),
+        ({"n": ("'a'", "least(n, msg)")}, "edge.of.x"),
+    ):
+        with pytest.raises(SchemaError, match=r"in which texts that differ may be equal"):
+            graph.pregel(columns, "min(msg)", send_to_dst=sent)
+    begun = "if(name is null, 'z', 'a')"
+    found = graph.pregel({"name": (begun, "least(name, msg)")}, "min(msg)", send_to_dst="src.name")
+    assert sorted(found.collect()) == [(1, "a"), (2, "a")]
+    assert graph.count("(a)-[e]->(b)", "b.name is null and a.name is not null and a.id = 1") == 1
+    [match] = graph.find("(a)-[e]->(b)", "a.id = 1").filter("a.name = 'A'").collect()
+    assert match.e.of.x == "B"
+
+
 def test_ids_that_arrow_has_no_type_for_are_refused(spark):
     edges = spark.sql("select make_ym_interval(1) as src, make_ym_interval(2) as dst")
     with pytest.raises(SchemaError, match="ids are interval year to month, which Arrow has no"):

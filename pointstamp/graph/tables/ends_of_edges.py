@@ -44,7 +44,8 @@ _FEW = 1 << 16
 def ends_of(edges: Stream[Any]) -> Stream[Any]:
     """The ends of edges as records with a column `id`, each once, of each time.
 
-    edges : stream of record batches, with `src` and `dst` of one type without floats in it
+    edges : stream of record batches, with `src` and `dst` of one type without floats in it, or of
+        integers, of which ids have the wider type
     """
 
     def new_here(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
@@ -96,7 +97,7 @@ class SeenIds:
 
     def new_ends(self, edges: Any) -> Any:
         """Records of ids and numbers of the ends that are new, each once; few that are not new."""
-        columns = [edges.column(name) for name in (SOURCE, TARGET)]
+        columns = _of_one_type([edges.column(name) for name in (SOURCE, TARGET)])
         found = np.concatenate(
             [
                 hashed_ids(column, f"{name!r} of the edges")
@@ -187,6 +188,15 @@ def _are_same(ids: Any, others: Any, at: Ints) -> Bools:
         return np.ones(len(ids), np.bool_)
     same = pc.equal(ids, others.take(arrow_array(at)))
     return numbers(same.cast(pa.uint8())).view(np.bool_)
+
+
+def _of_one_type(columns: list[Any]) -> list[Any]:
+    """Columns of integers that differ in width, all of the widest; others as they are."""
+    kinds = [column.type for column in columns]
+    if kinds[0] == kinds[1] or not all(map(pa.types.is_integer, kinds)):
+        return columns
+    widest = max(kinds, key=lambda kind: int(kind.bit_width))
+    return [column.cast(widest) for column in columns]
 
 
 def _records(ids: Any, found: Ints) -> Any:

@@ -234,7 +234,20 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table", str]):
 
     def as_undirected(self) -> Graph:
         """The graph with each edge in both directions, with equal attributes."""
-        return self._with(self._vertices, pa.concat_tables([self._edges, self.reverse().edges]))
+        edges, turned = self._with_ends_of_one_type(), self.reverse()._with_ends_of_one_type()
+        # Of columns that cannot be null `reverse` makes some that can.
+        both = pa.concat_tables([edges, turned], promote_options="default")
+        return self._with(self._vertices, both)
+
+    def _with_ends_of_one_type(self) -> Any:
+        """The edges, with both ends of the type of the ids where they are of two types."""
+        kinds = {self._edges.schema.field(name).type for name in (SOURCE, TARGET)}
+        edges = self._edges
+        for name in (SOURCE, TARGET) if len(kinds) > 1 else ():
+            kind = plain_type(self._vertices.schema.field(ID).type)
+            ends = cast_ids(edges.column(name), kind, f"{name!r} of the edges")
+            edges = with_column(edges, name, ends)
+        return edges
 
     def reverse(self) -> Graph:
         """The graph with each edge the other way round."""
@@ -358,7 +371,10 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table", str]):
         ends = [self._edges.column(name) for name in (SOURCE, TARGET)]
         for name, column in zip((SOURCE, TARGET), ends, strict=True):
             check_valid(column, f"{name!r} of the edges")
-        kind = plain_type(ends[0].type)
+        kinds = [plain_type(column.type) for column in ends]
+        kind = kinds[0]
+        if all(map(pa.types.is_signed_integer, kinds)):
+            kind = max(kinds, key=lambda one: int(one.bit_width))
         return VertexIds.of(*(cast_ids(column, kind, "edges") for column in ends))
 
     @cached_property

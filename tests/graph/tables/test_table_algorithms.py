@@ -381,3 +381,42 @@ def test_a_model_of_what_are_no_ratings_is_refused():
     for graph in graphs_of(pa.table({"id": ["a"]}), pa.table({"src": [], "dst": []})):
         with pytest.raises(GraphError, match="this graph has no edges"):
             graph.svd_plus_plus(weight=None)
+
+
+TEXT, CODED = pa.string(), pa.dictionary(pa.int32(), pa.string())
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize(
+    ("source", "target", "found"),
+    [
+        (pa.int32(), pa.int32(), pa.int32()),
+        (pa.int64(), pa.int32(), pa.int64()),
+        (TEXT, TEXT, TEXT),
+        (TEXT, pa.large_string(), TEXT),
+        (CODED, TEXT, TEXT),
+    ],
+)
+def test_edges_are_undirected_whatever_their_schema(nullable, alone, source, target, found):
+    fields = [("src", source), ("dst", target), ("amount", pa.int8())]
+    schema = pa.schema([pa.field(*field, nullable=nullable) for field in fields], {"of": "Spark"})
+    columns = [pa.array(texts).cast(kind) for texts, kind in ((["1", "2"], source), ("23", target))]
+    edges = pa.Table.from_arrays([*columns, pa.array([5, 6], pa.int8())], schema=schema)
+    ids = pa.array(["1", "2", "3"]).cast(source)
+    graph = (Graph(edges) if alone else Graph({"id": ids}, edges)).as_undirected()
+    assert graph.edges.schema.types == [found, found, pa.int8()]
+    ends = [1, 2, 2, 3], [2, 3, 1, 2]
+    expected = [pa.array(end).cast(found).to_pylist() for end in ends]
+    assert [graph.edges.column(name).to_pylist() for name in ("src", "dst")] == expected
+    assert graph.edges.column("amount").to_pylist() == [5, 6, 5, 6]
+    assert graph.count("(a)-[]->(b); (b)-[]->(a)") == 4
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_ids_of_edges_alone_have_the_wider_type_of_integers(turned):
+    narrow, wide = pa.array([1, 2], pa.int32()), pa.array([2, 1 << 40])
+    graph = Graph({"src": wide, "dst": narrow} if turned else {"src": narrow, "dst": wide})
+    assert graph.vertices.equals(pa.table({"id": pa.array([1, 2, 1 << 40])}))
+    assert graph.connected_components().column("component").to_pylist() == [1, 1, 1]
+    assert graph.as_undirected().count("(a)-[]->(b)") == 4
