@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 _of = pa.types
+_FRACTIONS = (float, Decimal, np.floating)
 
 
 def changed_value(values: Sequence[Any], kind: pa.DataType, *, is_given: bool) -> Any:
@@ -78,17 +80,17 @@ def _check_of(kind: pa.DataType, *, is_given: bool) -> Callable[[Any], bool] | N
 
 
 def _is_whole(value: Any) -> bool:
-    return not isinstance(value, (float, Decimal)) or value == value // 1
+    return not isinstance(value, _FRACTIONS) or value == value // 1
 
 
 def _is_day(value: Any) -> bool:
     if isinstance(value, datetime.datetime):
         return value.time() == datetime.time()
-    return not isinstance(value, (float, Decimal))
+    return not isinstance(value, _FRACTIONS)
 
 
 def _is_of_unit(value: Any, n_least: int) -> bool:
     """Whether a time has no less than so many microseconds; a decimal is no time."""
-    if isinstance(value, (float, Decimal)):
+    if isinstance(value, _FRACTIONS):
         return False
     return n_least == 1 or not getattr(value, "microsecond", 0) % n_least

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -822,6 +823,7 @@ def test_a_sink_refuses_what_does_not_fit(tmp_path: Path) -> None:
     ("value", "kind"),
     [
         (2.5, pa.int64()),
+        (np.float32(2.5), pa.int64()),
         (decimal.Decimal("2.5"), pa.int8()),
         (datetime.datetime(2026, 1, 1, 5), pa.date32()),
         (datetime.datetime(2026, 1, 1, 5), pa.date64()),
