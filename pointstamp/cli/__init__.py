@@ -20,6 +20,9 @@ def main() -> None:
         with streams.answering():  # to --help and --version; what a command prints is below
             _run()
     except SystemExit as ended:
+        # Click, of --help, and Rich, of tables, end as if something had failed.
+        if isinstance(ended.__context__, BrokenPipeError):
+            raise SystemExit(streams.UNHEARD) from None
         if ended.code not in (streams.HUNG_UP, streams.INTERRUPTED, streams.TERMINATED):
             raise
         # All is cleaned up. What other threads still do is not waited for: one may be in the

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pointstamp.containers.conform import conform
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ContainerError, DataError, SinkError
+from pointstamp.formats.kept_values import changed_value
 
 
 def columns_of(batch: Any, schema: pa.Schema | None, sink: str) -> pa.RecordBatch:
@@ -39,6 +40,9 @@ def columns_of(batch: Any, schema: pa.Schema | None, sink: str) -> pa.RecordBatc
             )
         values = values_of(batch, schema.names, sink)
         columns = [column_of(values[f.name], f.name, sink, f.type) for f in schema]
+        for field, column in zip(schema, columns, strict=True):
+            if column.null_count and not field.nullable:
+                raise SinkError(f"{sink}: column {field.name!r} has a null, and is to have none")
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     try:
         if schema is None:
@@ -51,11 +55,18 @@ def columns_of(batch: Any, schema: pa.Schema | None, sink: str) -> pa.RecordBatc
 
 def column_of(values: list[Any], name: str, sink: str, kind: Any = None) -> Any:
     """The values as a column of a type, or of the one that they have; `SinkError` if none is."""
+    what = f"column {name!r}" if kind is None else f"column {name!r} is of {kind}"
     try:
-        return pa.array(values, kind)
+        column = pa.array(values, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        what = f"column {name!r}" if kind is None else f"column {name!r} is of {kind}"
         raise SinkError(f"{sink}: {what}: {str(error).splitlines()[0]}") from error
+    changed = changed_value(values, column.type, is_given=kind is not None)
+    if changed is not None:
+        raise SinkError(
+            f"{sink}: {what}: {changed!r} would be another value as {column.type}: "
+            "give values of one type, rounded if that is meant"
+        )
+    return column
 
 
 def values_of(records: Any, names: Sequence[str], sink: str) -> dict[str, list[Any]]:

@@ -88,10 +88,20 @@ def _checked_command(
     return words
 
 
+def _checked_statuses(ok: Collection[int], name: str) -> frozenset[int]:
+    given: Any = ok  # of any type, until it is looked at
+    if not isinstance(given, Collection) or not all(type(status) is int for status in given):
+        raise BuildError(
+            f"operator {name!r} needs ok= as a collection of statuses, such as (0, 1), not {ok!r}"
+        )
+    return frozenset(given)
+
+
 def _framing(form: str, marker: str | None, name: str) -> Framing:
     if form not in FORMS:
         raise BuildError(f"operator {name!r} was given form={form!r}; there are {', '.join(FORMS)}")
-    if marker is not None and (not marker or "\n" in marker):
+    given: Any = marker  # of any type, until it is looked at
+    if given is not None and (not isinstance(given, str) or not given or "\n" in given):
         raise BuildError(f"operator {name!r} needs a marker of one line, not {marker!r}")
     if form == "arrow":
         return ArrowStream(mark=marker)
@@ -399,7 +409,7 @@ class CommandMethods(StreamCore[T]):
             words,
             _framing(form, marker, name),
             marker is not None,
-            frozenset(ok),
+            _checked_statuses(ok, name),
             env,
             cwd,
             name,

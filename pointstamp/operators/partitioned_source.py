@@ -16,8 +16,10 @@ with a transactional sink.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers import hash_key
@@ -77,6 +79,7 @@ def partitioned_source(
         run.n_sources += 1
     builder.states.holds_no_texts()
     stream: Stream[Any] = builder.new_output()
+    _check_attributes(source, name)
     partitions = partitions_of(source, name)
     if _discover_s(source) is None:
         builder.declare(partitions=partitions)  # on all workers alike, as each has its share
@@ -110,6 +113,26 @@ def partitions_of(source: Source, name: str) -> list[str]:
         twice = sorted({partition for partition in found if list(found).count(partition) > 1})
         raise SourceError(f"source {name!r}: partitions() gives {twice} more than once")
     return sorted(found)
+
+
+def _check_attributes(source: Source, name: str) -> None:
+    """Refuse what a source says of how it is read, where it would be read in no such way."""
+    at_once = getattr(source, "at_once", None)
+    if at_once is not None and (type(at_once) is not int or at_once < 1):
+        raise SourceError(
+            f"source {name!r}: at_once is an integer of at least 1, or None; found {at_once!r}"
+        )
+    if (discover_s := _discover_s(source)) is not None:
+        _check_seconds(name, "discover_s", discover_s, inf)
+    _check_seconds(name, "poll_s", getattr(source, "poll_s", POLL_S), sys.float_info.max)
+
+
+def _check_seconds(name: str, attribute: str, found: Any, most: float) -> None:
+    is_number = isinstance(found, (int, float)) and type(found) is not bool
+    if not (is_number and 0 <= found <= most):
+        raise SourceError(
+            f"source {name!r}: {attribute} is a number of seconds, 0 or more; found {found!r}"
+        )
 
 
 def _discover_s(source: Source) -> float | None:

@@ -31,6 +31,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
+from math import inf
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -142,7 +143,7 @@ def run(
     6
     10
     """
-    if not isinstance(epoch_s, (int, float)) or not epoch_s >= 0:
+    if not isinstance(epoch_s, (int, float)) or not 0 <= epoch_s < inf:
         raise UsageError(f"an epoch takes epoch_s seconds, 0 or more; found {epoch_s!r}")
     _check_options(options)
     takes_names(build, [])

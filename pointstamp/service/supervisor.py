@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.errors import (
     CheckpointStructureError,
+    CorruptCheckpointError,
     ServiceError,
     StoppedError,
+    TruncatedCheckpointError,
     UndeclaredStateError,
     UsageError,
 )
@@ -241,7 +243,15 @@ class Supervisor:
         """Whether starting again could do better than ending of this."""
         if self._policy is None or self._is_ending.is_set():
             return False
-        hopeless = (UsageError, StoppedError, CheckpointStructureError, UndeclaredStateError)
+        hopeless = (
+            UsageError,
+            StoppedError,
+            CheckpointStructureError,
+            UndeclaredStateError,
+            # What is damaged is as damaged the next time.
+            CorruptCheckpointError,
+            TruncatedCheckpointError,
+        )
         return not isinstance(error.__cause__ or error, hopeless)
 
     def _restart(self, first: BaseException) -> bool:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import pointstamp as ps
 from pointstamp.formats.edge_files import Edges
 from tests.cli.conftest import EDGES, END_S, Ran, a_long_search
 from tests.slowness import slowdown
@@ -245,6 +246,21 @@ def test_a_closed_pipe_is_no_traceback(command: list[str], graph: Path) -> None:
     with ran.stderr:
         assert "Traceback" not in ran.stderr.read()
     assert ran.wait() == 141
+
+
+@pytest.mark.parametrize("of", ["--help", "log"])
+def test_a_reader_that_is_gone_ends_help_and_the_table_of_a_log_with_141(
+    command: list[str], tmp_path: Path, of: str
+) -> None:
+    ps.execute(lambda worker: None, log=ps.Log(tmp_path / "run.log"))
+    reading, writing = os.pipe()
+    os.close(reading)
+    args = [of] if of == "--help" else [of, str(tmp_path / "run.log")]
+    ran = subprocess.run(
+        [*command, *args], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (141, "")
 
 
 # Being stopped.

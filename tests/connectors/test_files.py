@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -34,6 +35,7 @@ from pointstamp.errors import (
 )
 from pointstamp.formats.file_sink import FileSink
 from pointstamp.formats.file_source import FileSource
+from pointstamp.formats.sink_columns import columns_of
 from pointstamp.formats.table_files import read_table
 from pointstamp.testing import check_sink, check_source
 from tests.checkpoint.bucket import Bucket
@@ -815,6 +817,46 @@ def test_a_sink_refuses_what_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="has 1 files of an earlier run, such as part-0") as e:
         written([(1, "a")], schema=TABLE.schema)
     assert isinstance(e.value.__cause__, SinkError)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (2.5, pa.int64()),
+        (np.float32(2.5), pa.int64()),
+        (decimal.Decimal("2.5"), pa.int8()),
+        (datetime.datetime(2026, 1, 1, 5), pa.date32()),
+        (datetime.datetime(2026, 1, 1, 5), pa.date64()),
+        (decimal.Decimal(2), pa.date32()),
+        (datetime.datetime(2026, 1, 1, 5, 0, 0, 1), pa.timestamp("ms")),
+        (datetime.time(5, 0, 0, 1), pa.time32("s")),
+        ([1, 2.5], pa.list_(pa.int64())),
+        ({"n": 2.5}, pa.struct({"n": pa.int64()})),
+        ({"a": 2.5}, pa.map_(pa.string(), pa.int64())),
+    ],
+)
+def test_a_value_that_arrow_would_round_is_refused(value: Any, kind: pa.DataType) -> None:
+    schema = pa.schema([("n", kind)])
+    assert columns_of([(None,)], schema, "it").num_rows == 1
+    with pytest.raises(SinkError, match=r"it: column 'n' is of .* would be another value as"):
+        columns_of([(None,), (value,)], schema, "it")
+
+
+def test_values_of_other_classes_that_are_the_same_are_taken() -> None:
+    fields = {"n": pa.int64(), "day": pa.date32(), "at": pa.timestamp("s"), "x": pa.float32()}
+    values = (2.0, datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 1, 5), 0.1)
+    found = columns_of([values, (3, 20454, 5, 1)], pa.schema(list(fields.items())), "it")
+    assert found.column(0).to_pylist() == [2, 3]
+    assert found.column(1).to_pylist() == [datetime.date(2026, 1, 1)] * 2
+
+
+def test_a_null_in_a_column_that_has_none_is_refused_by_each_format(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("n", pa.int8(), nullable=False), ("m", pa.int8())])
+    for form in ("parquet", "arrow", "csv", "json"):
+        writer = FileSink(tmp_path / form, format=form, schema=schema).open(ps.SinkContext())
+        with pytest.raises(SinkError, match="column 'n' has a null, and is to have none"):
+            writer.write([(None, 1)])
+        writer.close()
 
 
 def test_a_file_that_was_taken_away_after_its_commit_is_warned_of(tmp_path: Path) -> None:

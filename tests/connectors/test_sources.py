@@ -216,6 +216,27 @@ def test_what_is_no_source_is_said(source: Any, says: str) -> None:
     assert SourceError in cause(error)
 
 
+@pytest.mark.parametrize(
+    ("attribute", "value", "says"),
+    [
+        ("at_once", 0, "at_once is an integer of at least 1, or None; found 0"),
+        ("at_once", "2", "at_once is an integer of at least 1, or None; found '2'"),
+        ("poll_s", -1, "poll_s is a number of seconds, 0 or more; found -1"),
+        ("poll_s", None, "poll_s is a number of seconds, 0 or more; found None"),
+        ("poll_s", float("inf"), "poll_s is a number of seconds, 0 or more; found inf"),
+        ("discover_s", "1", "discover_s is a number of seconds, 0 or more; found '1'"),
+    ],
+)
+def test_an_attribute_by_which_nothing_would_be_read_is_refused(
+    attribute: str, value: Any, says: str
+) -> None:
+    source = Ranges({"a": 1})
+    setattr(source, attribute, value)
+    with pytest.raises(WorkerError, match=f"source 'Mine': {says}") as error:
+        collect(lambda scope: scope.source(source, "Mine"))
+    assert SourceError in cause(error)
+
+
 def test_sources_and_sinks_are_refused_where_there_are_no_epochs_for_them() -> None:
     def inside(scope: Any) -> Any:
         with scope.iterative() as inner:
@@ -245,6 +266,8 @@ def test_sources_and_sinks_are_refused_where_there_are_no_epochs_for_them() -> N
     assert BuildError in cause(error)
     with pytest.raises(UsageError, match="epoch_s seconds, 0 or more; found -1"):
         ps.run(flow, epoch_s=-1)
+    with pytest.raises(UsageError, match="epoch_s seconds, 0 or more; found inf"):
+        ps.run(flow, epoch_s=float("inf"))
 
 
 def flow(scope: Any) -> None:

@@ -171,6 +171,27 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert not file.exists()
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [datetime.date(2026, 1, 1), datetime.datetime(2026, 1, 1, 5)],
+        [datetime.date(2026, 1, 1), decimal.Decimal("1.5")],
+        [datetime.date(2026, 1, 1), 5],
+        [datetime.time(5), 5],
+    ],
+)
+def test_values_that_would_be_another_in_a_column_of_sqlite_are_refused(
+    tmp_path: Path, values: list[Any]
+) -> None:
+    place = f"sqlite:///{tmp_path / 'test.db'}"
+    (tmp_path / "test.db").touch()
+    query(place, "CREATE TABLE found (x)")
+    writer = SqlSink(place, "found").open(ps.SinkContext())
+    with pytest.raises(SinkError, match=r"column 'x': .* would be another value as"):
+        writer.write([(value,) for value in values])
+    writer.close()
+
+
 def test_types_that_sqlite_guesses_are_to_be_given(tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path / 'test.db'}"
     query(

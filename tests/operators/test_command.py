@@ -365,6 +365,9 @@ def test_records_that_do_not_fit(record: Any, options: Any, kind: Any, what: str
         (["cat"], {"form": "json"}, "text, bytes, arrow"),
         (["cat"], {"marker": "a\nb"}, "a marker of one line"),
         (["cat"], {"marker": ""}, "a marker of one line"),
+        (["cat"], {"marker": b"#", "form": "bytes"}, "a marker of one line, not b'#'"),
+        (["cat"], {"ok": 0}, "ok= as a collection of statuses, such as (0, 1), not 0"),
+        (["cat"], {"ok": "0"}, "ok= as a collection of statuses, such as (0, 1), not '0'"),
     ],
 )
 def test_what_cannot_run_is_refused_when_it_is_built(command: Any, options: Any, what: str) -> None:

@@ -217,6 +217,18 @@ def test_the_end_of_the_policy_gives_the_first_cause(tmp_path, threads):
         service.stop()
 
 
+def test_workers_that_a_damaged_checkpoint_has_ended_are_not_started_again(tmp_path, caplog):
+    service = serve(tmp_path, Build(tmp_path))
+    send(service, 0, "a")
+    send(service, 1, "b")
+    service.stop()
+    file, *_ = tmp_path.glob("**/log/words/*1/attempt-*")
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(WorkerError, match=rf"{file.name}: has \d+ bytes, and \d+ were written"):
+        serve(tmp_path, Build(tmp_path)).probe.wait(1)
+    assert "starts them again" not in caplog.text
+
+
 def test_without_a_checkpoint_or_a_policy_a_lost_worker_ends_the_service(tmp_path):
     for options in ({"checkpoint": False}, {"restart": None}):
         service = serve(tmp_path, Build(tmp_path), **options)
