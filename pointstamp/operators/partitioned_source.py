@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +145,10 @@ def _position(partition: str, position: Any) -> int:
     return position if type(position) is int else 0
 
 
+_END: Any = object()
+"""Of a reader that has nothing more."""
+
+
 class _Partition:
     """One partition that is being read."""
 
@@ -159,19 +163,13 @@ class _Partition:
         """The next (batch, position), None for nothing at hand; raises `StopIteration`."""
         try:
             if self._reader is None:
-                reader = self._source.open(self.name, self.position)
-                if not hasattr(reader, "__iter__"):
-                    raise SourceError(
-                        f"{self._where}: open() gives a reader, a generator or another iterable of "
-                        f"pairs (batch, position); found {reader!r:.200}"
-                    )
-                self._reader = iter(reader)
-            item = next(self._reader)
-        except (StopIteration, SourceError):
-            raise
+                self._reader = iter(self._opened())
+            item = next(self._reader, _END)  # so that what `open` raises is no end
         except Exception as error:
             what = str(error) if isinstance(error, PointstampError) else repr(error)
             raise SourceError(f"{self._where}: {what}") from error
+        if item is _END:
+            raise StopIteration
         if item is None:
             return None
         if type(item) is not tuple or len(item) != 2:
@@ -181,6 +179,15 @@ class _Partition:
             )
         self.position = item[1]
         return item
+
+    def _opened(self) -> Iterable[Any]:
+        reader = self._source.open(self.name, self.position)
+        if not hasattr(reader, "__iter__"):
+            raise SourceError(
+                "open() gives a reader, a generator or another iterable of pairs (batch, "
+                f"position); found {reader!r:.200}"
+            )
+        return reader
 
     def batches(self, data: Any) -> Iterator[Any]:
         """The containers that a reader gave as a batch."""

@@ -193,6 +193,11 @@ class Broken(Ranges):
         return iter(self._items) if isinstance(self._items, list) else self._items()
 
 
+def _failing(position: int) -> Iterator[Any]:
+    yield [1], position
+    raise SourceError("the server is away")
+
+
 @pytest.mark.parametrize(
     ("source", "says"),
     [
@@ -200,6 +205,8 @@ class Broken(Ranges):
         (Broken([([1], 7), 3]), "'a', after position 7: a reader yields pairs"),
         (Broken([("text", 1)]), "'a', after position 1: "),
         (Broken(lambda: 1 / 0), "'a', after position None: ZeroDivisionError"),
+        (Broken(lambda: next(iter([]))), r"'a', after position None: StopIteration\(\)"),
+        (Broken(lambda: _failing(3)), "'a', after position 3: the server is away"),
         (
             Broken(lambda: None),
             r"'a', after position None: open\(\) gives a reader, .*; found None",
