@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -45,6 +46,7 @@ def stop(number, frame):
     sys.exit(1)
 
 os.setpgid(0, 0)
+Path(sys.argv[2], str(os.getpid())).touch()
 signal.signal(signal.SIGTERM, stop)
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 if os.fork() == 0:
@@ -65,10 +67,12 @@ class Java:
 
     def __init__(self, folder: Path) -> None:
         (folder / "daemon.py").write_text(DAEMON)
-        self._folder = folder / "workers"
-        self._folder.mkdir()
+        self._folder, self._daemons = folder / "workers", folder / "daemons"
+        for made in (self._folder, self._daemons):
+            made.mkdir()
+        daemon = [str(folder / "daemon.py"), str(self._folder), str(self._daemons)]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", JAVA, str(folder / "daemon.py"), str(self._folder)],
+            [sys.executable, "-c", JAVA, *daemon],
             stdin=subprocess.PIPE,
             text=True,
         )
@@ -83,6 +87,12 @@ class Java:
         known = set(self.workers)
         return wait_for(lambda: next(iter(set(self.workers) - known), None))
 
+    def end_daemons(self) -> None:
+        """End those that are left: Spark's end with Java, by what they read from it."""
+        for daemon in self._daemons.iterdir():
+            with suppress(ProcessLookupError):
+                os.kill(int(daemon.name), signal.SIGKILL)
+
     @property
     def workers(self) -> list[int]:
         return [int(path.name) for path in self._folder.iterdir()]
@@ -96,6 +106,7 @@ def java(tmp_path: Path) -> Iterator[Java]:
             yield java
             java.process.kill()
         wait_for(lambda: not any(map(is_running, java.workers)))
+        java.end_daemons()
 
 
 def test_a_worker_outlives_a_daemon_that_another_one_follows_and_ends_with_java(java: Java) -> None:
@@ -127,6 +138,9 @@ def test_outside_a_worker_ends_with_its_daemon_as_ever(java: Java, tmp_path: Pat
     time.sleep(0.2)
     java.say("stop", "start")
     wait_for(lambda: not is_running(first))
+    second = java.worker()
+    java.say("stop")
+    wait_for(lambda: not is_running(second))
 
 
 def stop_daemons(spark: Any) -> None:
