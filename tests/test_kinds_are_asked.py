@@ -19,6 +19,7 @@ NAMES = {"rows", "columns", "arrays"}
 QUESTIONS = {"is_columns", "is_container", "is_table"}
 
 ALLOWED = {
+    "collections/inputs.py": 1,  # what a user gives, most often a list of rows
     "collections/record_schema.py": 1,  # what a user gives, whose tables have no records there
     "collections/schema.py": 2,  # what a user gives, who may have rows alone
     "communication/shared_link.py": 1,  # rows have a framing of their own in a ring

@@ -8,6 +8,7 @@ from typing import Any
 
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.records import RecordCollection, record_schema
+from pointstamp.collections.row_encoder import RowEncoder
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.containers.updates import Updates
 from pointstamp.dataflow.texts_held import TextsHeld
@@ -46,7 +47,7 @@ class CollectionInput:
     or close theirs.
     """
 
-    __slots__ = ("_handle", "_texts", "_where", "append_only", "schema")
+    __slots__ = ("_encoder", "_handle", "_texts", "_texts_among", "_where", "append_only", "schema")
 
     def __init__(
         self,
@@ -59,6 +60,8 @@ class CollectionInput:
         # What makes rows of values may be a program's, and begin a sweep by a step.
         self._texts = TextsHeld() if texts is None else texts
         self.schema = schema
+        self._encoder: RowEncoder | None = schema.encoder if type(schema) is Schema else None
+        self._texts_among = schema.texts
         self.append_only = append_only
         self._where = f"the input {handle.name!r}"
 
@@ -82,7 +85,7 @@ class CollectionInput:
         """
         self._texts.n_given += 1
         try:
-            self._send(self.schema.to_updates(rows, 1, self._where))
+            self._send(self._updates(rows, 1))
         finally:
             self._texts.n_given -= 1
 
@@ -96,7 +99,7 @@ class CollectionInput:
         """
         self._texts.n_given += 1
         try:
-            self._send(self.schema.to_updates(rows, -1, self._where))
+            self._send(self._updates(rows, -1))
         finally:
             self._texts.n_given -= 1
 
@@ -137,6 +140,13 @@ class CollectionInput:
 
     def __repr__(self) -> str:
         return f"CollectionInput({self.name!r}, {self.schema})"
+
+    def _updates(self, rows: Any, diff: int) -> Updates:
+        """`Schema.to_updates`, for a list without calls of Python."""
+        if type(rows) is list and self._encoder is not None:
+            return Updates(self._encoder.updates(rows, diff, self._where), self._texts_among)
+        updates: Updates = self.schema.to_updates(rows, diff, self._where)
+        return updates
 
     def _send(self, updates: Updates) -> None:
         if self.append_only:

@@ -31,6 +31,9 @@ _MOST_RECORDS, _MOST_BYTES = float(PREFERRED_RECORDS), float(PREFERRED_BYTES)
 
 _ROWS: Kind[list[Any]] = kind_of([])
 
+_UNSEEN = object()
+"""In place of the schema of the last batch, where there was none of this kind."""
+
 # How many rows to take before their size is first estimated, and how many times as
 # many until the next look: a misjudged container stays below that factor.
 _FIRST_LOOK = 16
@@ -75,7 +78,7 @@ class Builder:
         self._n_records = 0
         self._fill = 0.0
         self._schemas: dict[str, Any] = {}
-        self._schema: Any = None
+        self._schema: Any = _UNSEEN
         """That of the last batch, if it is one of `_kind`."""
 
     def __len__(self) -> int:
@@ -144,10 +147,10 @@ class Builder:
         if self._rows or kind is not self._kind:
             self.flush()
             self._kind = kind
-            self._schema = None
+            self._schema = _UNSEEN
         schema = batch_schema(kind, batch)
-        # What is the same object was looked at: mostly that of all batches of a stream.
-        if schema is None or schema is not self._schema:
+        # What is the same object was looked at: mostly that of all batches of a stream, or None.
+        if schema is not self._schema:
             self._check_schema(kind, schema)
         fill = _fill_of(kind, batch, n)
         if self._fill + fill > 1:
