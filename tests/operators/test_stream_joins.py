@@ -371,6 +371,28 @@ def test_a_join_is_refused_however_many_workers_there_are(
         assert isinstance(first_cause(raised.value), (SchemaError, ColumnError))
 
 
+@pytest.mark.parametrize("peers", [1, 2, 4])
+@pytest.mark.parametrize("windows", [ps.Tumbling(10), ps.Sessions(10)])
+def test_a_join_of_windows_is_refused_however_many_workers_there_are(
+    windows: Any, peers: int, first_cause: Any
+) -> None:
+    for n in range(4):
+        at, days = np.array([n]), np.array([n], "M8[D]")
+        both = Arrays(k=days, at=at), Arrays(k=days.astype("M8[us]"), at=at)
+
+        def main(worker: Any, both: Any = both) -> None:
+            with worker.dataflow() as scope:
+                one, other = (
+                    scope.batches_to_stream([batch] if worker.index == place % worker.peers else [])
+                    for place, batch in enumerate(both)
+                )
+                one.join_window(other, windows, "at", "k")
+
+        with pytest.raises(WorkerError, match="keys of a join cannot be compared") as raised:
+            ps.simulate(main, workers=peers, seed=n)
+        assert isinstance(first_cause(raised.value), SchemaError)
+
+
 def test_keys_that_can_be_compared_are_not_refused_on_several_workers() -> None:
     """Also where they are of other types, as texts of two lengths, days and weeks."""
 
