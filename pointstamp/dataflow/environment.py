@@ -53,6 +53,10 @@ class Closers(ExitStack):
         self.is_empty = False
         return super().callback(*args, **kwargs)
 
+    def at_end(self, function: Callable[[], object]) -> None:
+        """Call a function that ends nothing outside of the worker, and so is not asked for."""
+        super().callback(function)
+
     def hand_over(self) -> Closers:
         """All of them in another one; there are none here then."""
         other = self.pop_all()

@@ -45,7 +45,7 @@ class JoinedKeys:
         """Per side, by kind of container and values: types that have these."""
         comparisons, closers = info.environment.comparisons, info.environment.closers
         self._publish, end = comparisons.add(self._receive)
-        closers.callback(end)
+        closers.at_end(end)
 
     def see(self, side: int, batch: Any) -> None:
         """Look at a batch that has come to the left side, 0, or to the right one, 1.

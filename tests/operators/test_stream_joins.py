@@ -393,6 +393,16 @@ def test_a_join_of_windows_is_refused_however_many_workers_there_are(
         assert isinstance(first_cause(raised.value), SchemaError)
 
 
+def test_what_workers_compare_is_nothing_outside_that_a_dataflow_may_wait_for() -> None:
+    def main(worker: Any) -> tuple[bool, int]:
+        with worker.dataflow() as scope:
+            scope.empty().join(scope.empty())
+        (dataflow,) = worker._dataflows.values()
+        return dataflow.closers.is_empty, len(worker.environment.comparisons)
+
+    assert ps.simulate(main, workers=2, seed=1) == [(True, 1), (True, 1)]
+
+
 def test_keys_that_can_be_compared_are_not_refused_on_several_workers() -> None:
     """Also where they are of other types, as texts of two lengths, days and weeks."""
 
