@@ -544,7 +544,8 @@ def _in_loops(
     how = FirstRecord(greatest) if is_record else answer
     key_texts = tuple(place for place in texts if place < n_key)
     given_texts = (*key_texts, *_value_texts(n_key, aggregates))
-    return reduce_groups(stream, n_words, n_key, how, (given_texts, texts), name, always)
+    what = _in_words(aggregates, key_columns)
+    return reduce_groups(stream, n_words, n_key, how, (given_texts, texts), name, always, what)
 
 
 def _in_words(aggregates: Sequence[BoundAggregate], key_columns: Sequence[Column]) -> str:

@@ -123,6 +123,7 @@ def clocked(
     n_key: int | None,
     texts: tuple[int, ...],
     name: str,
+    what: str = "",
 ) -> StreamCore[Any]:
     """What an engine makes of updates.
 
@@ -133,10 +134,13 @@ def clocked(
         nothing: they stay where they are.
     texts : tuple of int
         Which words of what it makes are numbers of texts.
+    what : str
+        What the engine does, in words that are the same in every process: workers compare it. A
+        snapshot does not have it, as what is kept may go on with another lateness, for one.
     """
     if clock is None:
-        return _by_epoch(stream, make_engine, n_key, texts, name)
-    return _by_clock(stream, clock, make_engine, n_key, texts, name)
+        return _by_epoch(stream, make_engine, n_key, texts, name, what)
+    return _by_clock(stream, clock, make_engine, n_key, texts, name, what)
 
 
 def _by_clock(
@@ -146,12 +150,13 @@ def _by_clock(
     n_key: int | None,
     texts: tuple[int, ...],
     name: str,
+    what: str,
 ) -> StreamCore[Any]:
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         capability.drop()
         stash: Stash[Any] = Stash(info)
         # Where the clock was is sent by the clock, when the program begins again.
-        engine = _begun(make_engine(), info, n_key)
+        engine = _begun(make_engine(), info, n_key, what)
 
         def logic(records: Input, clock: Input, output: Output) -> None:
             stash.take(records, clock)
@@ -175,10 +180,11 @@ def _by_epoch(
     n_key: int | None,
     texts: tuple[int, ...],
     name: str,
+    what: str,
 ) -> StreamCore[Any]:
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         stash: Stash[Any] = Stash(info)
-        engine = _begun(make_engine(), info, n_key)
+        engine = _begun(make_engine(), info, n_key, what)
 
         def await_following(held: Capability) -> None:
             following = engine.first()
@@ -207,8 +213,11 @@ def _pact(n_key: int | None) -> Pact:
     return PIPELINE if n_key is None else Exchange(FirstWords(n_key))
 
 
-def _begun(engine: ClockedEngine, info: OperatorInfo, n_key: int | None) -> ClockedEngine:
+def _begun(
+    engine: ClockedEngine, info: OperatorInfo, n_key: int | None, what: str
+) -> ClockedEngine:
     """The engine with what it had kept, if the program begins with a snapshot."""
+    info.states.compared = what
     if n_key is None:
         info.keeps_nothing()
         info.states.holds_no_texts()

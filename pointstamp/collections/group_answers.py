@@ -137,6 +137,7 @@ def answers_in_loops(
     answer: Callable[[Rows], Rows],
     more: tuple[int, tuple[int, ...]],
     name: str,
+    what: str,
 ) -> StreamCore[Any]:
     """Updates of answers at the times of a loop, each from the whole group as of its time.
 
@@ -150,6 +151,8 @@ def answers_in_loops(
         behind the words of each those that the answer adds.
     more : int, tuple of int
         How many words it adds, and which of them are numbers of texts.
+    what : str
+        What the answers are of a group, for workers to compare.
 
     Returns
     -------
@@ -170,7 +173,7 @@ def answers_in_loops(
     texts = (*order.given_texts, *(n_given + place for place in more_texts))
     both_texts = (order.given_texts, texts)
     answers = reduce_groups(
-        by_key, n_words, order.n_key, whole, both_texts, name, what=f"{order.named}, {n_more} more"
+        by_key, n_words, order.n_key, whole, both_texts, name, what=f"{what} of {order.named}"
     )
     of_schema = (*order.schema_texts, *(n_given + place for place in more_texts))
     return changed(answers, f"{name}Rows", by_schema, of_schema)

@@ -260,6 +260,7 @@ def _over(
     order = RecordOrder(schema, keys, by)
     n_words = order.words.n_words
     n_more = result.n_words - schema.n_words
+    functions = ", ".join(str(window.function) for window in windows.values())
 
     def answer(touched: TouchedGroups) -> Rows:
         rows, _ = read_groups(touched.batches, touched.keys, from_first(touched.keys), ALL)
@@ -280,11 +281,11 @@ def _over(
     more = [place for place in result.texts if place >= schema.n_words]
     if not collection.scope.timestamp.total:
         added = (n_more, tuple(place - schema.n_words for place in more))
-        rows = answers_in_loops(collection.stream, order, with_columns, added, name)
+        rows = answers_in_loops(collection.stream, order, with_columns, added, name, functions)
         return collection.of(rows, result)
     arranged = arrange_in_order(collection.stream, order, name)
     texts = (*order.texts, *(place - schema.n_words + n_words for place in more))
-    stored, what = _stored(order, n_more, texts), f"({result}), {order.named}"
+    stored, what = _stored(order, n_more, texts), f"({result}), {functions} of {order.named}"
     answers = answers_kept(arranged, n_words + n_more, texts, answer, name, stored, what)
     return collection.of(changed(answers, f"{name}Rows", restored, result.texts), result)
 

@@ -424,7 +424,11 @@ def open_sessions(
         by_key, n_key, *form, bound_by_clock(time, by_key, clock, name), kind, name
     )
     keyed = _chosen(collection.stream, schema, by_key, f"{name}Keys")
-    marked = clocked(keyed, clock, lambda: SessionRecords(sessions), n_key, by_key.texts, name)
+    gap, lateness = form
+    what = f"sessions of {time} by {names}, gap {gap}, lateness {lateness}"
+    marked = clocked(
+        keyed, clock, lambda: SessionRecords(sessions), n_key, by_key.texts, name, what
+    )
     given = Schema((*by_key.columns, *bound_columns))
     words = [word for column in result.columns for word in given.words(column.name)]
     places = np.array(words, np.int32)

@@ -43,7 +43,8 @@ def first_rows(arranged: Arrangement, most: int, order: RecordOrder, name: str) 
         return _first(touched, most, order)
 
     form = StoredForm(order.encode, order.decode_by_key, order.given_texts)
-    return answers_kept(arranged, order.words.n_words, order.texts, answer, name, form)
+    what = f"{_first_of(most)} of {order.named}"
+    return answers_kept(arranged, order.words.n_words, order.texts, answer, name, form, what)
 
 
 def first_rows_in_loops(
@@ -57,7 +58,12 @@ def first_rows_in_loops(
     def answer(rows: Rows) -> Rows:
         return _at_most(rows, order.n_key, most) if len(rows) else rows
 
-    return answers_in_loops(stream, order, answer, (0, ()), name)
+    return answers_in_loops(stream, order, answer, (0, ()), name, _first_of(most))
+
+
+def _first_of(most: int) -> str:
+    """What is kept of a group, for workers to compare."""
+    return f"the first {most}"
 
 
 def _first(touched: TouchedGroups, most: int, order: RecordOrder) -> Rows:

@@ -115,6 +115,7 @@ class View:
         """Whether something may have come in since the last epoch."""
         self._is_over = False
         """Whether its operators do nothing any more, so that it has its results alone."""
+        self._is_closed = False
         if memory is not None:
             self._worker.environment.limit_memory(memory)
         self._inputs: dict[str, CollectionInput] = {}
@@ -168,6 +169,7 @@ class View:
             *self._clocks.values(),
             *self._upserts.values(),
         ]
+        self._input_names = [*self._inputs, *self._clocks, *self._upserts]
         self._epoch = 0
         self._constants = np.array([*constants], np.int64)[:, None]
         """The texts that expressions compare with, and such."""
@@ -202,7 +204,7 @@ class View:
         Raises
         ------
         InputError
-            If there is no input of that name.
+            If there is no input of that name, or if the view is closed.
         DataError
             If a row does not fit the schema. None is added then.
         """
@@ -233,7 +235,7 @@ class View:
         Raises
         ------
         InputError
-            If there is no such input.
+            If there is no such input, or if the view is closed.
         DataError
             If a row does not fit the schema. None is there then.
         """
@@ -258,8 +260,8 @@ class View:
         Raises
         ------
         InputError
-            If a clock is set to less than before, or there is none of that name. The epoch goes
-            on then.
+            If a clock is set to less than before, or there is none of that name: the epoch goes
+            on then. If the view is closed.
         DataError
             If it is no value of the clock's type; if a result has a row more often than 64 bits
             can say.
@@ -267,6 +269,8 @@ class View:
         with self._uses:
             if clocks:
                 self._set(clocks)
+            if not self._all:
+                self._check_open("advance")
             self._has_staged = False
             self._epoch += 1
             for input_ in self._all:
@@ -409,14 +413,18 @@ class View:
         return {**shown, "text/plain": repr(self)}
 
     def close(self) -> None:
-        """End the dataflow. Can be repeated."""
+        """End the dataflow; its results can be read still. Can be repeated."""
         with self._uses:
             try:
                 for input_ in self._all:
                     input_.close()
                 self._worker.finish()
             finally:
-                self._is_over = True
+                self._is_over = self._is_closed = True
+                # So that a change finds none, and only then asks why: each call would pay for it.
+                self._all.clear()
+                for by_name in (self._inputs, self._clocks, self._upserts):
+                    by_name.clear()
                 self._worker.close()
                 self._closers.close()
 
@@ -485,14 +493,23 @@ class View:
         self.close()
 
     def __repr__(self) -> str:
-        inputs = [*self._inputs, *self._clocks, *self._upserts]
-        return f"View(inputs={inputs}, epoch={self._epoch})"
+        closed = ", closed" if self._is_closed else ""
+        return f"View(inputs={self._input_names}, epoch={self._epoch}{closed})"
+
+    def _check_open(self, call: str) -> None:
+        """Raise if it is closed, and so has no inputs any more."""
+        if self._is_closed:
+            raise InputError(
+                f"{call}: the view of the inputs {self._input_names} is closed, at epoch "
+                f"{self._epoch}, and takes no more changes; its snapshot() can be read still"
+            )
 
     def _set(self, clocks: dict[str, Any]) -> None:
         """Set all of some clocks, or none."""
         words = {}
         for name, value in clocks.items():
             if name not in self._clocks:
+                self._check_open(f"advance({name}=...)")
                 raise InputError(f"there is no clock {name!r}; there are {list(self._clocks)}")
             words[name] = self._clocks[name].word(value)
         for name, word in words.items():
@@ -505,6 +522,7 @@ class View:
         found = self._inputs.get(name)
         if found is not None:
             return found
+        self._check_open(f"a change of {name!r}")
         if name in self._clocks:
             raise InputError(f"the input {name!r} is a clock: set it by advance({name}=value)")
         if name in self._upserts:
@@ -525,6 +543,7 @@ class View:
                 "ps.UpsertInput(schema, key=...)"
             )
         if name not in self._upserts:
+            self._check_open(f"a change of {name!r}")
             raise InputError(
                 f"there is no input of upserts {name!r}; there are {list(self._upserts)}"
             )

@@ -18,7 +18,7 @@ records are not distinguished any more after `merge_times`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -258,9 +258,18 @@ def key_names(key: Any) -> list[str]:
 
 def differ(batch: Any, kept: Any) -> SchemaError:
     """The error for two kinds of container in one join."""
+    return _kinds_differ(kind_of(batch).name, kind_of(kept).name)
+
+
+def check_one_kind(kind: str, other: str) -> None:
+    """Refuse two kinds of container in one join, by their names; raises `SchemaError`."""
+    if kind != other:
+        raise _kinds_differ(kind, other)
+
+
+def _kinds_differ(kind: str, other: str) -> SchemaError:
     return SchemaError(
-        f"a join needs one kind of container on both sides; one has {kind_of(batch).name} and the "
-        f"other {kind_of(kept).name}"
+        f"a join needs one kind of container on both sides; one has {kind} and the other {other}"
     )
 
 
@@ -318,8 +327,14 @@ def check_comparable(types: list[Any], others: list[Any]) -> None:
     SchemaError
         If a column of one side has other values than the other's: texts and numbers, for one.
     """
-    for one, other in zip(types, others, strict=True):
-        of_one, of_other = _values_of(one), _values_of(other)
+    check_values(*([(kind, values_of(kind)) for kind in each] for each in (types, others)))
+
+
+def check_values(
+    types: Iterable[tuple[Any, str | None]], others: Iterable[tuple[Any, str | None]]
+) -> None:
+    """The same of the columns' types, or what they are called, and `values_of` each."""
+    for (one, of_one), (other, of_other) in zip(types, others, strict=True):
         if of_one != of_other and of_one and of_other:
             raise SchemaError(
                 f"the keys of a join cannot be compared: {one} with {other} ({of_one} with "
@@ -327,7 +342,7 @@ def check_comparable(types: list[Any], others: list[Any]) -> None:
             )
 
 
-def _values_of(kind: Any) -> str | None:
+def values_of(kind: Any) -> str | None:
     """What the values of a type are, of which hashes and comparisons agree; None: anything."""
     if isinstance(kind, np.dtype):
         if kind.kind == "M":  # as `hash_times` does

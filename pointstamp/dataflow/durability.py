@@ -74,8 +74,6 @@ class DataflowState:
 
     def declare(self, aligner: EpochAligner, name: str, table: Table) -> bool:
         """Take on a table, and fill it with what the snapshot has; whether it has it."""
-        if name in aligner.tables:
-            raise BuildError(f"operator {aligner.operator!r} declares table {name!r} twice")
         aligner.tables[name] = table
         is_stored = self.durable.stored(aligner.operator, name, table.kind)
         if is_stored:
@@ -146,6 +144,8 @@ class OperatorState:
         self._operator = operator
         self._make_aligner = make_aligner
         self._aligner: EpochAligner | None = None
+        self._names: set[str] = set()
+        """Of its tables."""
         self.is_said = False
         """Whether anything was said of what is kept."""
         self.is_exchanged = False
@@ -154,10 +154,28 @@ class OperatorState:
         """Whether the dataflow begins with a snapshot that has something of the operator."""
         self.kept_rows = ""
         """What rows it keeps, in words that are the same in every process: workers compare it."""
+        self.compared = ""
+        """What else workers compare of it, in such words, where it is no matter for a snapshot."""
+
+    def take_name(self, name: str) -> None:
+        """Note that there is a table of this name, whether it outlasts the dataflow or not.
+
+        Raises
+        ------
+        BuildError
+            If there is one already: both would be empty, and neither know of the other.
+        """
+        if name in self._names:
+            raise BuildError(
+                f"operator {self._operator!r} declares table {name!r} twice; keep what "
+                f"info.state({name!r}) returns, or give each table a name of its own"
+            )
+        self._names.add(name)
+        self.is_said = True
 
     def keep(self, name: str, table: Table) -> bool:
         """Declare a table; whether there is a snapshot that has it."""
-        self.is_said = True
+        self.take_name(name)
         if self.durable_state is None:
             return False
         if self._aligner is None:
@@ -202,10 +220,9 @@ class OperatorState:
             self._texts.holdings.append(holding)
 
     def end_building(self, operator: Operator) -> None:
-        """Note the operator, what rows it keeps, and if nothing was said of texts."""
-        if self.kept_rows:
-            declared = [operator.parameters] if operator.parameters else []
-            operator.parameters = ", ".join([*declared, f"rows of {self.kept_rows}"])
+        """Note the operator, what workers compare of it, and if nothing was said of texts."""
+        rows = f"rows of {self.kept_rows}" if self.kept_rows else ""
+        operator.parameters = ", ".join(filter(None, (operator.parameters, self.compared, rows)))
         if self._texts is not None:
             self._texts.operators.append(operator)
             if not self._are_texts_said:
@@ -231,8 +248,9 @@ def refused() -> EpochAligner:
     raise InternalError("an aligner was asked for where nothing can be declared")
 
 
-NO_STATE = OperatorState(None, "", refused)
-"""For operators whose dataflow does not outlast the program."""
+def no_state() -> OperatorState:
+    """For operators whose dataflow does not outlast the program, and that have no name."""
+    return OperatorState(None, "", refused)
 
 
 def epochs_of(timestamp: Timestamp, refinements: list[Any], dataflow: str) -> Epochs:

@@ -19,6 +19,7 @@ from pointstamp.containers.text_users import TextUser
 from pointstamp.dataflow.backpressure import Backpressure, InFlight
 from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
 from pointstamp.dataflow.collector import collector_off
+from pointstamp.dataflow.comparisons import Comparisons
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.idle_work import IdleWork
 from pointstamp.dataflow.limits import LIMIT_BYTES
@@ -51,6 +52,10 @@ class Closers(ExitStack):
         """See `ExitStack`."""
         self.is_empty = False
         return super().callback(*args, **kwargs)
+
+    def at_end(self, function: Callable[[], object]) -> None:
+        """Call a function that ends nothing outside of the worker, and so is not asked for."""
+        super().callback(function)
 
     def hand_over(self) -> Closers:
         """All of them in another one; there are none here then."""
@@ -92,6 +97,8 @@ class Environment:
     """Has the peers' instances of a scope receive updates of counts: (scope, updates)."""
     report_taken: Callable[[int, int, int], None] = field(default=lambda *taken: None)
     """Acknowledges to a peer what was taken: (channel, peer, how many records)."""
+    comparisons: Comparisons = field(default_factory=Comparisons)
+    """What operators compare with the same ones of other workers while they run."""
     fail: Callable[[BaseException], None] = field(default=lambda error: None)
     """Takes an error after which the counts are wrong, so that no code that catches it goes on."""
     later: Callable[[float, Callable[[], None]], None] = field(default=lambda seconds, call: None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.activator import ThreadActivator
-from pointstamp.dataflow.durability import NO_STATE, OperatorState
+from pointstamp.dataflow.durability import OperatorState, no_state
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.handles import Frontier
 from pointstamp.dataflow.notificator import Notificator
@@ -35,7 +35,7 @@ class OperatorInfo:
     is_throttled: Callable[[], bool] = lambda: False
     """For operators that make new data: whether enough of this dataflow is in flight. If so
     they should return without any; they are run again when they may go on."""
-    states: OperatorState = field(default=NO_STATE, repr=False, compare=False)
+    states: OperatorState = field(default_factory=no_state, repr=False, compare=False)
     """What it declares of what it keeps; see `state`."""
     timestamp: Timestamp = field(default=Int, repr=False, compare=False)
     """Of its scope."""
@@ -88,6 +88,8 @@ class OperatorInfo:
 
         Raises
         ------
+        BuildError
+            If the operator has declared a table of this name already.
         CheckpointStructureError
             If the snapshot does not have this table.
 
@@ -109,7 +111,7 @@ class OperatorInfo:
         [(0, ('a', 1)), (0, ('a', 2)), (0, ('b', 1))]
         """
         if self.states.durable_state is None:
-            self.states.is_said = True
+            self.states.take_name(name)
             return {}
         # Here and not above: few dataflows are durable.
         from pointstamp.checkpoint.keyed_state import KeyedRows
@@ -130,7 +132,12 @@ class OperatorInfo:
             The dtype of each column; the first is the key, int64, by which the operator's
             input is exchanged.
         name : str
-            Of the table.
+            Of the table: unique in the operator, and the same next time.
+
+        Raises
+        ------
+        BuildError
+            If the operator has declared a table of this name already.
 
         See Also
         --------

@@ -22,6 +22,7 @@ from pointstamp.dataflow.pact import Broadcast, Exchange, Pipeline
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.operators.generic import operator
+from pointstamp.operators.joined_keys import JoinedKeys
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def join_complete(
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
         known = list(schemas)
+        joined_keys = JoinedKeys(keys, info) if info.peers > 1 else None
         stash: Stash[tuple[list[Any], list[Any]]] = Stash(
             info, lambda: (info.new_batches(), info.new_batches())
         )
@@ -58,6 +60,8 @@ def join_complete(
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             for number, input_ in enumerate(inputs[:2]):
                 for time, batch in input_:
+                    if joined_keys is not None:
+                        joined_keys.see(number, batch)
                     stash.at(time)[number].append(batch)
             for side, input_ in zip(sides, inputs[2:], strict=True):
                 for _, found in input_:

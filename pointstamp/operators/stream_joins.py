@@ -26,6 +26,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
+from pointstamp.operators.joined_keys import JoinedKeys
 from pointstamp.operators.names_elsewhere import of_other_words
 from pointstamp.operators.outer_joins import join_complete
 from pointstamp.operators.split_merge import concatenate
@@ -81,6 +82,7 @@ def join(
     ) -> Callable[[list[Input], list[Output]], None]:
         make = _RetainedSide if retain else _PerTimeSide
         sides = make(keys[0], keys[1], timestamp), make(keys[1], keys[0], timestamp)
+        joined_keys = JoinedKeys(keys, info) if info.peers > 1 else None
         if info.states.durable_state is not None:
             for side, which in zip(sides, ("left", "right"), strict=True):
                 side.declare(which, info.states)
@@ -90,6 +92,8 @@ def join(
             for own in (0, 1):
                 mine, theirs, others = sides[own], sides[1 - own], inputs[1 - own].frontier
                 for at, batch in inputs[own]:
+                    if joined_keys is not None:
+                        joined_keys.see(own, batch)
                     for time, asked, found in theirs.pairs(batch, at.time):
                         pair = (found, asked) if own else (asked, found)
                         _send(output, at, time, paired(*pair, keys[1]))

@@ -20,7 +20,9 @@ from pointstamp.containers.event_times import EventTimes, Ints
 from pointstamp.containers.keys import canonical_key, hashable_key
 from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.error_policy import ErrorPolicy
+from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.errors import BuildError, ColumnError
+from pointstamp.operators.joined_keys import JoinedKeys
 from pointstamp.operators.window_assigners import Window, WindowResult
 from pointstamp.operators.window_state import Pane
 
@@ -353,6 +355,12 @@ class Join:
         self._schemas = list(schemas)
         self._like: list[Any] = [None, None]
         """Of each side a batch without records, like the last that has come."""
+        self._joined_keys: JoinedKeys | None = None
+
+    def begin(self, info: OperatorInfo) -> None:
+        """Compare keys with those that come to other workers, too, if there are any."""
+        if info.peers > 1:
+            self._joined_keys = JoinedKeys(self._keys, info)
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """All; raises where they cannot be joined, which is known long before a window ends."""
@@ -361,6 +369,8 @@ class Join:
         if like is None or kind_of(like) is not kind or kind.schema(like) != schema:
             self._like[side] = kind.take(batch, np.empty(0, np.int64))
             check_joinable(self._like[0], self._like[1], self._keys)
+            if self._joined_keys is not None:
+                self._joined_keys.see(side, batch)
         if schema is not None:
             self._schemas[side] = schema
         return batch

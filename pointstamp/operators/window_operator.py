@@ -32,7 +32,7 @@ from pointstamp.operators.event_clock import (
     largest_event_times,
 )
 from pointstamp.operators.window_assigners import Sessions, Sliding, Span, check_lateness
-from pointstamp.operators.window_functions import WindowFunction
+from pointstamp.operators.window_functions import Join, WindowFunction
 from pointstamp.operators.window_state import OpenWindows, open_windows
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Int, Timestamp
@@ -97,6 +97,8 @@ def windowed(
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
+        if isinstance(function, Join):
+            function.begin(info)
         state = open_windows(windows, [side.key for side in sides], function)
         if is_durable:
             _declare(state, info, sides, readers, function)

@@ -3,8 +3,9 @@
 A dataflow starts when the structure of every peer's was seen to be the same, so that no
 batch is ever read by the wrong operator. A worker that drops a dataflow reports so. One that
 has finished reports how many it built and dropped, so that its peers do not wait for what
-never comes. And the messages of backpressure travel here: what was taken from a channel, and
-whether a dataflow's sources are to be throttled (see `dataflow.backpressure`).
+never comes. The messages of backpressure travel here, too: what was taken from a channel, and
+whether a dataflow's sources are to be throttled (see `dataflow.backpressure`); and what operators
+compare while they run (see `dataflow.comparisons`), so that no worker ends before it has compared.
 
 Rules
 -----
@@ -20,6 +21,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any, ClassVar
 
 from pointstamp.communication.communicator import Communicator
+from pointstamp.dataflow.comparisons import Comparisons
 from pointstamp.errors import StructureError, UsageError
 from pointstamp.runtime.drops import DataflowDrop, Drops
 from pointstamp.runtime.installed_dataflow import InstalledDataflow
@@ -43,6 +45,8 @@ class ControlPlane:
         """Those that are not complete on this worker, by number."""
         self.in_flight: dict[int, tuple[Any, Any]] = {}
         """By channel: what counts its traffic, and the queue that it ends in."""
+        self.comparisons = Comparisons(self._publish_compared)
+        """What operators compare while they run."""
         self.has_returned = False
         """Whether the worker's program is over, and it drops no more."""
         self._by_name: dict[str, InstalledDataflow] = {}
@@ -211,6 +215,12 @@ class ControlPlane:
                     "order"
                 )
 
+    # Comparisons of operators.
+
+    def _publish_compared(self, number: int, value: Any) -> None:
+        for peer in self._others:
+            self.channel.send(peer, "compared", [(number, value)])
+
     # Backpressure.
 
     def publish_throttle(self, number: int, is_over: bool) -> None:
@@ -241,6 +251,7 @@ class ControlPlane:
         "finished": _take_finish,
         "throttle": _take_throttle,
         "taken": _take_acknowledgement,
+        "compared": lambda self, peer, number, value: self.comparisons.receive(number, value),
     }
     """By tag of a message: takes the sender and what it sent."""
 

@@ -90,6 +90,7 @@ class Worker:
             eager,
             share=progress.share,
             report_taken=control.publish_taken,
+            comparisons=control.comparisons,
             fail=self._fail,
             later=self.timers.after,
             clock=self.timers.now,
@@ -104,8 +105,7 @@ class Worker:
         self.call_communicator()
         self._alarms = self.timers.waiting
         self._calls, self._run_idle = self.environment.calls, self.environment.idle.run
-        self._arrivals = self.environment.arrivals
-        self._in_flight = control.in_flight
+        self._arrivals, self._in_flight = self.environment.arrivals, control.in_flight
         self._subgraphs = progress.subgraphs
         self._dataflows = control.dataflows
         self._peers = communicator.peers

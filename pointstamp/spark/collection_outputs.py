@@ -20,7 +20,7 @@ from pointstamp.errors import EpochError, StoppedError, UsageError
 from pointstamp.service.collection_handles import CollectionOutput
 from pointstamp.service.conversions import epoch_of
 from pointstamp.service.protocol import NEVER
-from pointstamp.spark.merging import Merge, column_of
+from pointstamp.spark.merging import Merge, check_table, column_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -172,7 +172,8 @@ class SparkOutput(CollectionOutput):
         Raises
         ------
         UsageError
-            If the service has no checkpoint, or such a query runs already.
+            If the service has no checkpoint, such a query runs already, or there is no such
+            table.
         ColumnError, SchemaError
             As for `upserts`.
         """
@@ -182,6 +183,7 @@ class SparkOutput(CollectionOutput):
         upserts = self.upserts(names, discard=discard)
         wanted_by = f"output {self.name!r} merged into {table}"
         folder = self._side.query_folder("merge", name or f"{self.name} into {table}", wanted_by)
+        check_table(self._side.spark, table, wanted_by)
         merge = Merge(table, tuple(self.schema.names), tuple(names))
         return self._side.start(upserts.writeStream.foreachBatch(merge), folder, wanted_by)
 

@@ -119,8 +119,16 @@ def maintain(
     from pointstamp.spark.epoch_job import EpochJob
     from pointstamp.spark.run import all_slots
 
-    if not isinstance(changes, Mapping) or not changes:
-        raise UsageError(f"maintain is given a dict of DataFrames by input, and not {changes!r}")
+    if not isinstance(changes, Mapping):
+        raise UsageError(
+            f"maintain is given a dict of DataFrames by input, and not {changes!r:.200}"
+        )
+    if not changes:
+        raise UsageError(
+            "maintain is given a dict of DataFrames by input, and this one has none: a run takes "
+            'the changes of one input or more, as {"sales": changes}, each by the name that build '
+            "has for it"
+        )
     for name, frame in changes.items():
         if not hasattr(frame, "mapInArrow"):
             raise UsageError(f"input {name!r} should be a DataFrame of Spark, not {frame!r:.200}")

@@ -120,9 +120,15 @@ def maintain_stream(
     from pointstamp.spark.feed_forms import given_schemas
     from pointstamp.spark.run import all_slots, arriving, leaving
 
-    if not isinstance(streams, Mapping) or not streams:
+    if not isinstance(streams, Mapping):
         raise UsageError(
-            f"maintain_stream is given a dict of DataFrames by input, and not {streams!r}"
+            f"maintain_stream is given a dict of DataFrames by input, and not {streams!r:.200}"
+        )
+    if not streams:
+        raise UsageError(
+            "maintain_stream is given a dict of DataFrames by input, and this one has none: a "
+            'query takes the changes of one input or more, as {"sales": stream}, each by the name '
+            "that build has for it"
         )
     for name, frame in streams.items():
         _check_stream(name, frame)

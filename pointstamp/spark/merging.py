@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pointstamp.collections.upserts import VERSION
+from pointstamp.errors import UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def merge_statement(table: str, columns: Sequence[str], key: Sequence[str]) -> str:
@@ -44,6 +45,25 @@ def merge_statement(table: str, columns: Sequence[str], key: Sequence[str]) -> s
     # All but `{rows}` as it is, for `spark.sql` fills in what is in braces.
     said = "\n".join(lines[:1] + [line.replace("{", "{{").replace("}", "}}") for line in lines[1:]])
     return said.replace("{table}", table.replace("{", "{{").replace("}", "}}"), 1)
+
+
+def check_table(spark: SparkSession, table: str, wanted_by: str) -> None:
+    """Refuse a table that Spark does not find, which the query would fail on with its first batch.
+
+    Raises
+    ------
+    UsageError
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        _ = spark.table(table).schema  # Spark Connect looks when it is asked for columns
+    except AnalysisException as error:
+        first_line = str(error).partition("\n")[0]
+        raise UsageError(
+            f"{wanted_by} needs a table that is there, with the columns of the output, and Spark "
+            f"finds none: {first_line}"
+        ) from error
 
 
 def last_of_each(upserts: DataFrame, key: Sequence[str]) -> DataFrame:

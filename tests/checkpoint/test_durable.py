@@ -163,6 +163,35 @@ def test_a_table_is_declared_once() -> None:
         built(lambda scope, stream: stream.unary(ps.Pipeline(), "Mine", build))
 
 
+@pytest.mark.parametrize("is_second_of_columns", [False, True])
+def test_a_table_is_declared_once_where_nothing_is_durable_too(
+    is_second_of_columns: bool, first_cause: Any
+) -> None:
+    def build(capability: Any, info: Any) -> Any:
+        capability.drop()
+        info.state("counts")
+        if is_second_of_columns:
+            info.state_columns({"key": "i8", "n": "i8"}, "counts")
+        else:
+            info.state("counts")
+
+    with pytest.raises(WorkerError, match=r"'Mine' declares table 'counts' twice") as raised:
+        collect(lambda scope: scope.empty().unary(ps.Pipeline(), "Mine", build))
+    assert isinstance(first_cause(raised.value), BuildError)
+
+
+def test_tables_of_two_operators_may_have_one_name() -> None:
+    def build(capability: Any, info: Any) -> Any:
+        capability.drop()
+        info.state("counts")
+        return lambda input, output: None
+
+    def both(scope: Any) -> Any:
+        return scope.empty().unary(ps.Pipeline(), "Mine", build).unary(ps.Pipeline(), "Too", build)
+
+    assert collect(both) == []
+
+
 def test_epochs_are_integers() -> None:
     def main(worker: Any) -> None:
         durable = Durable(Checkpoint("nowhere"))

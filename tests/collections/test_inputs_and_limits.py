@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.errors import BuildError, DataError, OperatorError, SchemaError
+from pointstamp.errors import BuildError, DataError, InputError, OperatorError, SchemaError
 
 INFINITE = math.inf
 GREATEST = 1.7976931348623157e308
@@ -28,6 +28,53 @@ def test_what_is_no_iterable_of_rows_is_refused(schema: str | None, given: Any) 
         with pytest.raises(DataError, match=r"the input 't' is given .* and needs an iterable of"):
             call("t", given)
     assert view.advance() == []
+
+
+def test_a_view_that_is_closed_refuses_changes_and_has_its_results() -> None:
+    inputs = {
+        "t": "k long",
+        "u": ps.UpsertInput("k long, v long", key="k"),
+        "c": ps.ClockInput("long"),
+    }
+    view = ps.View(
+        lambda scope, t, u, c: {"kept": t.temporal_filter(None, "k", clock=c), "u": u}, **inputs
+    )
+    view.insert("t", [(1,), (5,)])
+    view.upsert("u", [(1, 2)])
+    view.advance(c=2)
+    view.close()
+    calls = (
+        lambda: view.insert("t", [(7,)]),
+        lambda: view.delete("t", [(5,)]),
+        lambda: view.update("t", [((7,), 1)]),
+        lambda: view.insert("u", [(7, 7)]),
+        lambda: view.upsert("u", [(1, 3)]),
+        lambda: view.upsert("t", [(1,)]),
+        lambda: view.remove("u", [1]),
+        lambda: view.advance(),
+        lambda: view.advance(c=4),
+        lambda: view.insert("nothing", [(7,)]),
+    )
+    for _ in range(2):
+        for call in calls:
+            with pytest.raises(InputError, match=r"view of the inputs \['t', 'c', 'u'\] is closed"):
+                call()
+        assert (view.snapshot("kept"), view.snapshot("u")) == ([(5,)], [(1, 2)])
+        assert repr(view) == "View(inputs=['t', 'c', 'u'], epoch=1, closed)"
+        view.close()
+
+
+def test_a_view_without_inputs_goes_on_until_it_is_closed() -> None:
+    def build(scope: Any) -> Any:
+        own, collection = scope.new_collection("k long")
+        own.close()
+        return collection
+
+    view = ps.View(build)
+    assert (view.advance(), view.advance(), view.epoch) == ([], [], 2)
+    view.close()
+    with pytest.raises(InputError, match="is closed, at epoch 2"):
+        view.advance()
 
 
 @pytest.mark.parametrize("schema", ["k long", None])

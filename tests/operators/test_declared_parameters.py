@@ -33,6 +33,53 @@ def numbered_by(scope: Any, n: int) -> Any:
     return changing(scope).with_columns(n=ps.row_number().over("ab"[n], order_by="c"))
 
 
+def in_loop(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda scope: changing(scope).iterate(step)
+
+
+def window_function(function: Any) -> Callable[[Any], Any]:
+    return lambda scope: changing(scope).with_columns(n=function.over("a", order_by="c"))
+
+
+def windowed(windows: Any, **options: Any) -> Callable[[Any], Any]:
+    return lambda scope: changing(scope).window(windows, **{"time": "c", **options})
+
+
+OF_COLLECTIONS: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = [
+    ("TopK", *(lambda s, k=k: changing(s).group_by("a").top_k(k, by="c") for k in (1, 2))),
+    ("TopK", *(in_loop(lambda t, k=k: t.group_by("a").top_k(k, by="c")) for k in (1, 2))),
+    (
+        "Aggregate",
+        *(
+            in_loop(lambda t, extreme=extreme: t.group_by("a", "b").agg(c=extreme("c")))
+            for extreme in (ps.min, ps.max)
+        ),
+    ),
+    ("Over", *map(window_function, (ps.rank(), ps.row_number()))),
+    ("Over", *map(window_function, (ps.lag("b", 1), ps.lag("b", 2)))),
+    ("Over", *(window_function(ps.rolling(ps.sum("b"), n)) for n in (2, 3))),
+    (
+        "Over",
+        *(
+            in_loop(
+                lambda t, function=function: t.select("a", "b", c=function.over("a", order_by="c"))
+            )
+            for function in (ps.rank(), ps.dense_rank())
+        ),
+    ),
+    ("Window", *(windowed(ps.Tumbling(size)) for size in (10, 11))),
+    ("Window", *(windowed(ps.Sliding(10, slide)) for slide in (5, 2))),
+    ("Window", *(windowed(ps.Tumbling(10), lateness=late) for late in (0, 1))),
+    ("Window", *(windowed(ps.Tumbling(10), time=time) for time in ("b", "c"))),
+    ("Window", *(windowed(ps.Sessions(gap), key="a") for gap in (10, 11))),
+    ("Window", *(windowed(ps.Sessions(10), key="a", lateness=late) for late in (0, 1))),
+    (
+        "TemporalFilter",
+        *(lambda s, n=n: changing(s).temporal_filter("b", ps.col("c") + n) for n in (0, 1)),
+    ),
+]
+
+
 CASES: list[tuple[str, Callable[[Any, int], Any]]] = [
     ("Window", lambda scope, n: scope.to_stream([1]).window(ps.Tumbling(10 + n))),
     ("Window", lambda scope, n: scope.to_stream([1]).window([ps.Tumbling, ps.Sessions][n](10))),
@@ -55,6 +102,7 @@ CASES: list[tuple[str, Callable[[Any, int], Any]]] = [
     ("Arrange", joined_by),
     ("Arrange", numbered_by),
     ("Join", lambda scope, n: scope.to_stream([1]).join(scope.to_stream([1]), retain=bool(n))),
+    *((name, lambda scope, n, both=both: both[n](scope)) for name, *both in OF_COLLECTIONS),
 ]
 
 

@@ -339,6 +339,93 @@ def test_keys_of_which_none_can_be_equal_are_refused(how: Any, first_cause: Any)
     assert found == {"inner": [(0, (5,))], "anti": [(0, (-1,))]}[how]
 
 
+@pytest.mark.parametrize("how", ["inner", "left", "semi"])
+@pytest.mark.parametrize("peers", [1, 2, 4])
+@pytest.mark.parametrize("sides", ["dates and times", "texts and numbers", "rows and columns"])
+def test_a_join_is_refused_however_many_workers_there_are(
+    how: Any, peers: int, sides: str, first_cause: Any
+) -> None:
+    """Of one key each, so that with several workers both sides need not come to one of them."""
+    for n in range(4):
+        days = np.array([n], "M8[D]")
+        both: Any = {
+            "dates and times": (Arrays(k=days), Arrays(k=days.astype("M8[us]"))),
+            "texts and numbers": (pa.record_batch({"k": ["0"]}), pa.record_batch({"k": [n]})),
+            "rows and columns": ([(n,)], Arrays(k=np.array([n + 1]))),
+        }[sides]
+        key = (lambda row: row[0]) if sides == "rows and columns" else "k"
+
+        def main(worker: Any, both: Any = both, key: Any = key) -> None:
+            with worker.dataflow() as scope:
+                # From two workers, where there are so many.
+                given = [
+                    scope.batches_to_stream([batch] if worker.index == place % worker.peers else [])
+                    for place, batch in enumerate(both)
+                ]
+                schema = pa.schema([("k", pa.int64())])
+                given[0].join(given[1], key, "k", how=how, schemas=(schema, schema))
+
+        with pytest.raises(WorkerError, match="operator 'Join' failed") as raised:
+            ps.simulate(main, workers=peers, seed=n)
+        # Of rows and columns it may be that the key of the other side names no column.
+        assert isinstance(first_cause(raised.value), (SchemaError, ColumnError))
+
+
+@pytest.mark.parametrize("peers", [1, 2, 4])
+@pytest.mark.parametrize("windows", [ps.Tumbling(10), ps.Sessions(10)])
+def test_a_join_of_windows_is_refused_however_many_workers_there_are(
+    windows: Any, peers: int, first_cause: Any
+) -> None:
+    for n in range(4):
+        at, days = np.array([n]), np.array([n], "M8[D]")
+        both = Arrays(k=days, at=at), Arrays(k=days.astype("M8[us]"), at=at)
+
+        def main(worker: Any, both: Any = both) -> None:
+            with worker.dataflow() as scope:
+                one, other = (
+                    scope.batches_to_stream([batch] if worker.index == place % worker.peers else [])
+                    for place, batch in enumerate(both)
+                )
+                one.join_window(other, windows, "at", "k")
+
+        with pytest.raises(WorkerError, match="keys of a join cannot be compared") as raised:
+            ps.simulate(main, workers=peers, seed=n)
+        assert isinstance(first_cause(raised.value), SchemaError)
+
+
+def test_what_workers_compare_is_nothing_outside_that_a_dataflow_may_wait_for() -> None:
+    def main(worker: Any) -> tuple[bool, int]:
+        with worker.dataflow() as scope:
+            scope.empty().join(scope.empty())
+        (dataflow,) = worker._dataflows.values()
+        return dataflow.closers.is_empty, len(worker.environment.comparisons)
+
+    assert ps.simulate(main, workers=2, seed=1) == [(True, 1), (True, 1)]
+
+
+def test_keys_that_can_be_compared_are_not_refused_on_several_workers() -> None:
+    """Also where they are of other types, as texts of two lengths, days and weeks."""
+
+    def main(worker: Any) -> list[Any]:
+        found: list[Any] = []
+        with worker.dataflow() as scope:
+            sides = [
+                scope.batches_to_stream([Arrays(k=np.array(keys))])
+                for keys in (["a", "bcd"], ["a", "bcdef"])
+            ]
+            days = np.array([0, 40], "M8[D]")
+            dates = [
+                scope.batches_to_stream([Arrays(k=days.astype(f"M8[{unit}]"))]) for unit in "DW"
+            ]
+            sides[0].join(sides[1], "k").inspect(found.append)
+            dates[0].join(dates[1], "k").inspect(found.append)
+        worker.run()
+        return found
+
+    found = [record for records in ps.simulate(main, workers=2, seed=1) for record in records]
+    assert len(found) == 8
+
+
 def test_equal_hashes_of_different_keys_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     from pointstamp.containers.arrays import ArraysKind
 

@@ -264,6 +264,24 @@ def test_other_aggregates_than_those_of_the_checkpoint_are_refused(
         assert service.output().snapshot(service.advance()) == [(1, 4)]
 
 
+def test_other_first_records_than_those_of_the_checkpoint_are_refused(tmp_path: Path) -> None:
+    """Groups that do not change would have as many as before."""
+
+    def first(k: int) -> Any:
+        return lambda scope, t: t.group_by("a").top_k(k, by="b")
+
+    schemas = {"t": "a long, b long"}
+    with serve(tmp_path, 1, 2, build=first(1), collections=schemas) as service:
+        for epoch in range(5):
+            service.input("t").insert([(1, epoch)])
+            service.advance()
+        assert service.await_snapshot(1)
+    with pytest.raises(PointstampError, match=r"words: the first 2 of .* the first 1 of"):
+        serve(tmp_path, 1, build=first(2), collections=schemas).abort()
+    with serve(tmp_path, 1, build=first(1), collections=schemas) as service:
+        assert service.output().snapshot(service.advance()) == [(1, 4)]
+
+
 def test_a_stream_that_becomes_a_collection_is_refused_and_the_reverse(tmp_path: Path) -> None:
     columns = {"a": pa.int64(), "diff": pa.int64()}
 

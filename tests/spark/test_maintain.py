@@ -197,6 +197,8 @@ def test_what_does_not_fit_is_refused(spark: Any, tmp_path: Path) -> None:
         run({"t": frame}, form="csv")
     with pytest.raises(UsageError, match="a dict of DataFrames by input, and not DataFrame"):
         run(frame)
+    with pytest.raises(UsageError, match=r'this one has none: .* as \{"sales": changes\}'):
+        run({})
     with pytest.raises(UsageError, match="run= is a text that is not empty, or None, and not 7"):
         run({"t": frame}, run=7)
     with pytest.raises(UsageError, match="give it by checkpoint="):

@@ -146,6 +146,8 @@ def test_what_cannot_be_kept_is_refused_by_the_call(spark: Any, tmp_path: Path) 
         )
     with pytest.raises(UsageError, match="a dict of DataFrames by input"):
         pointstamp.spark.maintain_stream(report, {}, checkpoint=tmp_path, workers=1)
+    with pytest.raises(UsageError, match=r'this one has none: .* as \{"sales": stream\}'):
+        pointstamp.spark.maintain_stream(report, {}, checkpoint=tmp_path, workers=1)
     with pytest.raises(UsageError, match="keeps what it has in a folder"):
         kept(spark, tmp_path, 1, checkpoint=None)
     with pytest.raises(BuildError, match=r"\['a', 'b'\], and a query has one result"):

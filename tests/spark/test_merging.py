@@ -215,6 +215,18 @@ def test_change_data_feeds_go_in_and_a_table_is_merged(
         assert rows(spark, report) == service.output("result").snapshot()[:]
 
 
+def test_a_table_that_is_not_there_is_not_merged_into(spark: Any, tmp_path: Path) -> None:
+    with pointstamp.spark.serve(
+        report, spark, 1, collections={"sales": SCHEMA}, checkpoint=tmp_path / "service"
+    ) as service:
+        output = service.output("result")
+        for name in ("no_such_table", "no_such_schema.report", "a table"):
+            with pytest.raises(
+                UsageError, match=f"output 'result' merged into {name} needs a table that is there"
+            ):
+                output.merge_into(name, key="city")
+
+
 def test_a_table_is_not_merged_into_without_a_checkpoint(spark: Any) -> None:
     with (
         pointstamp.spark.serve(report, spark, 1, collections={"sales": SCHEMA}) as service,
