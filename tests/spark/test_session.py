@@ -23,6 +23,9 @@ class Told:
         self.conf = {f"spark.{key.replace('_', '.')}": value for key, value in settings.items()}
 
 
+OF_THREE = {"executor_instances": "2", "executor_cores": "3"}
+
+
 @pytest.mark.parametrize(
     ("settings", "slots"),
     [
@@ -32,6 +35,13 @@ class Told:
         ({"master": "local-cluster[2, 3, 1024]"}, 6),
         ({"master": "spark://host:7077"}, None),
         ({"master": "yarn", "executor_instances": "3", "executor_cores": "4"}, 12),
+        # Two cores of each executor are one slot, and the third is none.
+        (OF_THREE | {"master": "yarn", "task_cpus": "2"}, 2),
+        ({"master": "local-cluster[2, 3, 1024]", "task_cpus": "2"}, 2),
+        # The standalone cluster starts no executor beyond this many cores.
+        (OF_THREE | {"master": "spark://host:7077", "cores_max": "5"}, 3),
+        (OF_THREE | {"master": "spark://host:7077", "cores_max": "9"}, 6),
+        (OF_THREE | {"master": "yarn", "cores_max": "5"}, 6),
     ],
 )
 def test_slots_are_counted_from_the_settings(settings, slots):
