@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from pointstamp import spark
+from pointstamp.communication.control import WorkerConfig
 from pointstamp.errors import BuildError, SparkSetupError, UsageError
+from pointstamp.spark.actions import explained_by
 from pointstamp.spark.session import check_allocation, check_slots, count_slots, session
 
 
@@ -55,6 +57,19 @@ def test_too_few_slots_say_how_many_and_what_to_set():
         check_slots(Told(master="yarn", executor_instances="1", executor_cores="2"), 3)
     check_slots(Told(master="local[3]"), 3)
     check_slots(Told(master="spark://host:7077"), 300)
+
+
+def test_too_few_slots_that_spark_alone_knows_of_are_an_error_with_a_name():
+    config = WorkerConfig(("127.0.0.1", 1), b"secret")
+    of_spark = "a.BarrierJobSlotsNumberCheckFailed: [SPARK-24819]: Barrier execution mode does not"
+    with (
+        pytest.raises(
+            SparkSetupError, match=r"fewer slots than .* workers, .*SPARK-24819"
+        ) as caught,
+        explained_by(config),
+    ):
+        raise RuntimeError(of_spark)
+    assert of_spark in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("master", ["yarn", "spark://host:7077", "local-cluster[2, 3, 1024]"])
