@@ -25,7 +25,7 @@ from pointstamp.errors import PointstampError
 from pointstamp.spark import driver_control
 from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.cancelled_tasks import ACTION
-from pointstamp.spark.failures import cancelled, explained
+from pointstamp.spark.failures import cancelled, explained, too_few_slots
 from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import context_of
 
@@ -89,6 +89,8 @@ def explained_by(config: WorkerConfig) -> Iterator[None]:
         # Then workers are interrupted, and may take that for a failure of their peers.
         if (cancellation := cancelled(error)) is not None:
             raise cancellation from error
+        if (refusal := too_few_slots(error)) is not None:
+            raise refusal from error
         cause = driver_control.first_cause(config)
         # One of a run before is no cause of what Spark refuses now.
         found = explained(None if cause is before else cause, error)

@@ -15,6 +15,7 @@ from pointstamp.errors import (
     JobCancelledError,
     PointstampError,
     SparkInputError,
+    SparkSetupError,
     UsageError,
     WorkerError,
 )
@@ -125,6 +126,23 @@ def cancelled(error: BaseException) -> JobCancelledError | None:
     """
     found = _CANCELLED.match(innermost(error))
     return None if found is None else JobCancelledError(f"the Spark job was cancelled: {found[1]}")
+
+
+def too_few_slots(error: BaseException) -> SparkSetupError | None:
+    """What to raise for Spark's error, if it is that a stage has more workers than there are slots.
+
+    >>> too_few_slots(ValueError("a.b.C: [SPARK-24819]: Barrier execution mode does not")) is None
+    False
+    >>> too_few_slots(ValueError("barrier stages are not allowed here"))
+    """
+    if "[SPARK-24819]" not in str(error):
+        return None
+    return SparkSetupError(
+        "Spark had fewer slots than the job has workers, as often as it looked (SPARK-24819): ask "
+        "for fewer workers, or give the session more executors; if spark.executor.instances and "
+        "spark.executor.cores are set, slots are counted before the job. Spark may have stopped "
+        "the session: then start another one"
+    )
 
 
 def innermost(error: BaseException) -> str:

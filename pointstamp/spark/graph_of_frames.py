@@ -16,11 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import GraphError, SchemaError, UsageError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
-from pointstamp.graph.tables.argument_checks import (
-    check_columns,
-    check_edge_column,
-    check_names,
-)
+from pointstamp.graph.tables.argument_checks import check_edge_column, check_names
 from pointstamp.graph.tables.condition_types import (
     check_conditions,
     check_ends,
@@ -51,9 +47,23 @@ from pointstamp.graph.tables.vertex_ids import array_of_ids
 from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.spark.call_sites import call_site, called_at
-from pointstamp.spark.collations import check_collations, check_program, has_collation
+from pointstamp.spark.collations import check_collations, check_program
 from pointstamp.spark.column_trees import OF_CONDITIONS, aggregate_tree, is_column, tree_of
-from pointstamp.spark.known_schemas import columns_of_frame, known
+from pointstamp.spark.frame_checks import (
+    ID,
+    SOURCE,
+    TARGET,
+    check_all_names,
+    check_columns,
+    check_elements,
+    check_one_name,
+    check_types,
+    check_weights,
+    minds_case,
+    names_as_in,
+    types_of_aggregates,
+)
+from pointstamp.spark.known_schemas import known
 from pointstamp.spark.merging import column_of
 from pointstamp.spark.run import run
 from pointstamp.spark.sent_messages import sent_by
@@ -63,8 +73,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
     Given = str | Column | Callable[[Any], Any]
-
-ID, SOURCE, TARGET = "id", "src", "dst"
 
 
 def graph(
@@ -116,16 +124,16 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         self._vertices_are_ends = False
         if edges is None:
             edges = vertices
-            _check_columns(edges, [SOURCE, TARGET], "edges")
+            check_columns(edges, [SOURCE, TARGET], "edges")
             ends = edges.selectExpr(f"{SOURCE} as {ID}")
             vertices = ends.union(edges.selectExpr(f"{TARGET} as {ID}")).distinct()
             of_id = _type_of_ends(edges)
             if of_id is not None:
                 vertices = known(vertices, StructType().add(ID, of_id))
                 self._vertices_are_ends = _is_found_by_workers(of_id)
-        _check_columns(vertices, [ID], "vertices")
-        _check_columns(edges, [SOURCE, TARGET], "edges")
-        _check_types(vertices, edges)
+        check_columns(vertices, [ID], "vertices")
+        check_columns(edges, [SOURCE, TARGET], "edges")
+        check_types(vertices, edges)
         self._vertices = vertices
         self._edges = edges
         self._workers = workers
@@ -154,6 +162,8 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         def whole(frame: DataFrame, name: str) -> DataFrame:
             return frame.select(struct(*map(column_of, frame.columns)).alias(name))
 
+        check_all_names(self._vertices, "vertices")
+        check_all_names(self._edges, "edges")
         vertices, edges = self._vertices, whole(self._edges, "edge")
         found = edges.join(whole(vertices, SOURCE), col("edge.src") == col("src.id"))
         found = found.join(whole(vertices, TARGET), col("edge.dst") == col("dst.id"))
@@ -201,7 +211,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         from pyspark.sql.pandas.types import to_arrow_type
 
         check_edge_column(column, self._edges.columns, "types")
-        _check_one_name(self._edges, column, "edges")
+        check_one_name(self._edges, column, "edges")
         kind = self._edges.schema[column].dataType
         types = column_of(column).alias("type")
         if edge_types is None:
@@ -230,17 +240,21 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
 
     def filter_vertices(self, condition: str | Column) -> SparkGraph:
         """The graph of the vertices for which a condition is true, and the edges between them."""
-        kept = self._vertices.filter(condition)
-        found = self._with(kept, self._between(kept))
+        check_all_names(self._edges, "edges")
+        with names_as_in(self._vertices, "vertices"):
+            kept = self._vertices.filter(condition)
+            found = self._with(kept, self._between(kept))
         found._ends_are_vertices = True
         return found
 
     def filter_edges(self, condition: str | Column) -> SparkGraph:
         """The graph of all vertices and of the edges for which a condition is true."""
-        return self._with(self._vertices, self._edges.filter(condition))
+        with names_as_in(self._edges, "edges"):
+            return self._with(self._vertices, self._edges.filter(condition))
 
     def drop_isolated_vertices(self) -> SparkGraph:
         """The graph without the vertices that no edge has as an end."""
+        check_all_names(self._vertices, "vertices")
         kept = self._vertices.join(self.degrees.select(ID), ID, "left_semi")
         # Spark has the columns that it joined by first.
         kept = kept.select(*map(column_of, self._vertices.columns))
@@ -253,6 +267,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
 
     def reverse(self) -> SparkGraph:
         """The graph with each edge the other way round."""
+        check_all_names(self._edges, "edges")
         turned = {SOURCE: TARGET, TARGET: SOURCE}
         columns = [column_of(turned.get(c, c)).alias(c) for c in self._edges.columns]
         return self._with(self._vertices, self._edges.select(*columns), same_ends=True)
@@ -298,8 +313,12 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
             aggregates = list(agg_col)
         if not aggregates:
             raise UsageError("messages come to an aggregate, such as 'sum(msg) as total'; give one")
-        found = messages.filter("msg is not null").groupBy(ID).agg(*map(column, aggregates))
-        check_names(found.columns[1:], "aggregates of messages")
+        with types_of_aggregates(messages, aggregates):
+            found = messages.filter("msg is not null").groupBy(ID).agg(*map(column, aggregates))
+            names = found.columns
+        check_names(names[1:], "aggregates of messages")
+        for name in names:
+            check_one_name(found, name, "aggregates of messages")
         return found
 
     def pregel(
@@ -352,6 +371,11 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         ).in_zone(self._zone)
         named = named_of(program, "edge", self._edges.columns)
         kept = [name for name in self._edges.columns if name in (SOURCE, TARGET, *named)]
+        for name in kept:
+            check_one_name(self._edges, name, "edges")
+        for name in program.columns:
+            names = [*self._vertices.columns, *program.columns]
+            check_one_name(self._vertices, name, "vertices of the program", names)
         edges = _selected(self._edges, kept)
         of_vertices, of_edges = _arrow(self._vertices.schema), _arrow(edges.schema)
         arrow = program.schema_of(of_vertices, _arrow(self._edges.schema))
@@ -426,8 +450,8 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
     def _answered(self, question: VertexQuestion) -> DataFrame:
         if question.weight is not None:
             check_edge_column(question.weight, self._edges.columns, "weights")
-            _check_one_name(self._edges, question.weight, "edges")
-            _check_weights(self._edges, question.weight)
+            check_one_name(self._edges, question.weight, "edges")
+            check_weights(self._edges, question.weight)
         needed = [SOURCE, TARGET, *([question.weight] if question.weight else [])]
         edges = _selected(self._edges, needed)
         schema = self._schema_of_answers(question)
@@ -453,7 +477,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         names = {field.name for field in fields}
         kept = [field for field in self._vertices.schema if field.name not in names]
         alike = [field for field in kept if field.name.lower() in names]
-        if alike and not _minds_case(self._vertices):  # as withColumn replaces it
+        if alike and not minds_case(self._vertices):  # as withColumn replaces it
             kept = [field for field in kept if field not in alike]
         return types.StructType(kept + fields)
 
@@ -486,6 +510,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
                 types.StructField(name, types.StringType()) for name in ("_pattern", "_direction")
             ]
         schema = types.StructType(fields)
+        check_elements(self._vertices, schema.names)
         flow = SearchFlow(searches, columns, _arrow(schema))
         found = self._run("matches in a graph", flow, self._edges, schema)
         return found if limit is None else found.limit(min(limit, 2**31 - 1))  # Spark's most
@@ -610,74 +635,3 @@ def _type_of_ends(edges: DataFrame) -> DataType | None:
             f"{target.simpleString()}: cast one to the type of the other"
         )
     return None  # some of its parts may be null at one end alone
-
-
-def _check_types(vertices: DataFrame, edges: DataFrame) -> None:
-    """Refuse ends of another type than ids: their hashes differ, so that nothing would be found.
-
-    And ids with a collation, of which equal ones differ in their hashes, and those without a type
-    in Arrow.
-    """
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
-    from pyspark.sql.types import IntegralType
-
-    of_ids = vertices.schema[ID].dataType
-    try:
-        to_arrow_type(of_ids, timezone="UTC")
-    except (PySparkException, TypeError) as error:
-        raise SchemaError(
-            f"ids are {of_ids.simpleString()}, which Arrow has no type for: cast them to text or "
-            "to integers"
-        ) from error
-    if has_collation(of_ids):
-        raise SchemaError(
-            f"ids are {of_ids.simpleString()}, in which texts that differ may be equal, and "
-            "a graph compares ids by their bytes: give ids without a collation, such as "
-            "lower(id) collate UTF8_BINARY"
-        )
-    for name in (SOURCE, TARGET):
-        kind = edges.schema[name].dataType
-        both_integers = isinstance(kind, IntegralType) and isinstance(of_ids, IntegralType)
-        if kind.simpleString() != of_ids.simpleString() and not both_integers:
-            raise SchemaError(
-                f"{name!r} of the edges: ids are {of_ids.simpleString()}, and these are "
-                f"{kind.simpleString()}: cast one to the type of the other"
-            )
-
-
-def _check_weights(edges: DataFrame, name: str) -> None:
-    """Refuse weights of a type that no algorithm takes before a job does."""
-    from pyspark.sql.types import DoubleType, FloatType, IntegralType
-
-    kind = edges.schema[name].dataType
-    if not isinstance(kind, IntegralType | DoubleType | FloatType):
-        raise SchemaError(
-            f"a weighted graph needs floats or integers in the column {name!r}, not "
-            f"{kind.simpleString()}: cast them"
-        )
-
-
-def _minds_case(frame: DataFrame) -> bool:
-    """Whether names of columns that differ in upper and lower case differ to Spark."""
-    return frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-
-
-def _check_columns(frame: DataFrame, needed: Sequence[str], what: str) -> None:
-    given: Any = frame  # of any type, until it is looked at
-    if not hasattr(given, "mapInArrow"):
-        raise UsageError(f"{what} of a graph are a DataFrame of Spark, and not {given!r:.200}")
-    names = columns_of_frame(frame, f"the DataFrame of {what}").names
-    check_columns(names, needed, what)
-    for name in needed:
-        _check_one_name(frame, name, what)
-
-
-def _check_one_name(frame: DataFrame, name: str, what: str) -> None:
-    """Refuse a column that has another's name to Spark."""
-    others = [one for one in frame.columns if one.lower() == name.lower() and one != name]
-    if others and not _minds_case(frame):
-        raise SchemaError(
-            f"{what} have the columns {name!r} and {others[0]!r}, which are one name to Spark: "
-            "rename one of them, or set spark.sql.caseSensitive to true"
-        )

@@ -326,20 +326,33 @@ with spark.dynamicAllocation.enabled=false, spark.executor.instances and spark.e
 
 
 def count_slots(spark: SparkSession) -> int | None:
-    """How many tasks the session can run at once; None where it does not say."""
-    cores = _cores(spark)
+    """How many tasks the session can run at once; None where it does not say.
+
+    Of each executor the cores that are left by its last task that fits are no slot.
+    """
+    executors = _executors(spark)
     per_task = int(spark.conf.get("spark.task.cpus", "1") or 1)
-    return None if cores is None else cores // per_task
+    return None if executors is None else executors[0] * (executors[1] // per_task)
 
 
-def _cores(spark: SparkSession) -> int | None:
+def _executors(spark: SparkSession) -> tuple[int, int] | None:
+    """How many executors there are, and the cores of each."""
     master = spark.conf.get("spark.master", None) or ""
+    if master.startswith("local-cluster"):
+        n_executors, cores, *_ = map(int, re.findall(r"\d+", master))
+        return n_executors, cores
     if master.startswith("local"):
-        cores = local_cores(master)
-        return _parallelism(spark) if cores is None else cores
-    instances = spark.conf.get("spark.executor.instances", None)
-    cores_each = spark.conf.get("spark.executor.cores", None)
-    return int(instances) * int(cores_each) if instances and cores_each else None
+        all_cores = local_cores(master)
+        all_cores = _parallelism(spark) if all_cores is None else all_cores
+        return None if all_cores is None else (1, all_cores)
+    instances, each, most = (
+        int(spark.conf.get(f"spark.{name}", None) or 0)
+        for name in ("executor.instances", "executor.cores", "cores.max")
+    )
+    if not instances or not each:
+        return None
+    is_limited = master.startswith("spark:") and most  # which is of a standalone cluster alone
+    return min(instances, most // each) if is_limited else instances, each
 
 
 def local_cores(master: str) -> int | None:
@@ -347,16 +360,12 @@ def local_cores(master: str) -> int | None:
 
     >>> local_cores("local"), local_cores("local[3]"), local_cores("local[3, 2]")
     (1, 3, 3)
-    >>> local_cores("local-cluster[2, 4, 1024]")
-    8
     >>> local_cores("local[*]") is None
     True
     """
     if master == "local":
         return 1
     numbers = [int(number) for number in re.findall(r"\d+", master.partition("[")[2])]
-    if master.startswith("local-cluster"):
-        return numbers[0] * numbers[1]
     return None if "*" in master or not numbers else numbers[0]
 
 

@@ -31,6 +31,7 @@ from pointstamp.operators.stream import Stream
 from pointstamp.progress.operate import Interest
 from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
+from pointstamp.spark.kept_rows import check_kept
 from pointstamp.spark.session import is_active, session
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def spark(
     function : callable
         From a DataFrame to a DataFrame. It is called in a thread beside worker 0.
     schema : str or StructType, optional
-        Of rows: `"word string, n long"`.
+        Of rows: `"word string, n long"`. Values that Spark would change, such as a number where
+        there is a text, fail the job.
     name : str
         Of the operator.
 
@@ -155,20 +157,16 @@ class _SparkJobLogic:
     def _send(self, answer: _Answer, output: Output) -> None:
         with self._asked.popleft() as capability:
             if answer.error is not None:
+                # Without what the cause says, which is said behind it.
                 raise OperatorError(
                     f"operator {self._name!r} failed at time {capability.time}: its Spark job "
-                    f"failed: {type(answer.error).__name__}: {_first_line(answer.error)}",
+                    "failed",
                     self._name,
                     capability.time,
                 ) from answer.error
             with output.session(capability) as session_:
                 for batch in answer.batches:
                     session_.give_batch(batch)
-
-
-def _first_line(error: BaseException) -> str:
-    """What Spark says, without the stack of Java."""
-    return next(iter(str(error).splitlines()), "")
 
 
 @dataclass(frozen=True)
@@ -186,6 +184,7 @@ class _Jobs:
         self.answers: deque[_Answer] = deque()
         self._function = function
         self._schema = schema
+        self._operator = name
         self._ring = ring
         self._is_ours = not is_active()
         self._session: SparkSession = session()
@@ -236,6 +235,7 @@ class _Jobs:
         else:
             rows = [record for batch in batches for record in batch]
             given = self._session.createDataFrame(rows, self._schema)
+            check_kept(rows, given.schema, self._operator)
         result = self._function(given)
         if not hasattr(result, "toArrow"):
             raise UsageError(

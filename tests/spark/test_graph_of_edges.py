@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.functions import col, udf
 
 import pointstamp.spark
-from pointstamp.errors import SchemaError, WorkerError
+from pointstamp.errors import PatternError, SchemaError, WorkerError
 from pointstamp.graph import Graph
 from pointstamp.spark.scanned_inputs import SETTING
 from tests.spark.test_graph_of_frames import records
@@ -142,6 +142,77 @@ def test_names_that_are_one_to_spark_are_refused_where_one_is_asked_for(spark):
         spark.conf.unset("spark.sql.caseSensitive")
     assert [row.distance for row in found if row.id == 2] == [7.0]
     assert [tuple(row[1]) for row in degrees] == [(1,)]
+
+
+EACH = [
+    lambda graph: graph.filter_edges("w > 1"),
+    lambda graph: graph.filter_edges(col("W") > 1),
+    lambda graph: graph.filter_vertices("id > 0"),
+    lambda graph: graph.triplets,
+    lambda graph: graph.reverse(),
+    lambda graph: graph.as_undirected(),
+    lambda graph: graph.aggregate_messages("sum(msg)", send_to_dst="src.id"),
+    lambda graph: graph.pregel({"n": ("0.0", "msg")}, "sum(msg)", send_to_dst="edge.w"),
+]
+
+
+@pytest.mark.parametrize("ask", EACH)
+def test_edges_with_a_name_twice_to_spark_are_refused_where_it_matters(spark, ask):
+    edges = spark.sql("select 1L as src, 2L as dst, 5.0D as w, 7.0D as W")
+    graph = pointstamp.spark.graph(edges, workers=1)
+    with pytest.raises(SchemaError, match=r"edges have the columns '[wW]' and '[wW]', which are"):
+        ask(graph)
+    assert graph.filter_edges("src > 0").edges.count() == 1
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        ask(graph)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_vertices_with_a_name_twice_to_spark_are_refused_where_it_matters(spark):
+    vertices = spark.sql("select 1L as id, 7L as age, 8L as Age")
+    edges = spark.sql("select 1L as src, 1L as dst")
+    graph = pointstamp.spark.graph(vertices, edges, workers=1)
+    for ask in (
+        lambda: graph.filter_vertices("age > 1"),
+        lambda: graph.drop_isolated_vertices(),
+        lambda: graph.triplets,
+    ):
+        with pytest.raises(SchemaError, match="vertices have the columns 'age' and 'Age', which"):
+            ask()
+    assert graph.filter_vertices("id > 1").vertices.count() == 0
+
+
+def test_results_with_a_name_twice_to_spark_are_refused(spark):
+    edges = spark.sql("select 1L as src, 2L as dst")
+    graph = pointstamp.spark.graph(edges, workers=1)
+    with pytest.raises(PatternError, match="names 'a' and 'A', which are one name to Spark"):
+        graph.find("(a)-[]->(A)")
+    with pytest.raises(SchemaError, match="have the columns 'n' and 'N', which are one name"):
+        graph.aggregate_messages(["sum(msg) as n", "max(msg) as N"], send_to_dst="src.id")
+    with pytest.raises(SchemaError, match="have the columns 'id' and 'ID', which are one name"):
+        graph.aggregate_messages("sum(msg) as ID", send_to_dst="src.id")
+    with pytest.raises(SchemaError, match="have the columns 'n' and 'N', which are one name"):
+        graph.pregel({"n": ("0", "msg"), "N": ("0", "msg")}, "sum(msg)", send_to_dst="src.id")
+    assert graph.count("(a)-[]->(A)") == 1  # which has no columns of them
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        found = graph.find("(a)-[]->(A)").collect()
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert [(row["a"].id, row["A"].id) for row in found] == [(1, 2)]
+
+
+def test_booleans_are_no_numbers_to_aggregates(spark):
+    graph = pointstamp.spark.graph(spark.sql("select 1L as src, 2L as dst, true as new"), workers=1)
+    for aggregate in ("sum", "avg", "var_pop"):
+        with pytest.raises(SchemaError, match=f"are boolean, .* together by {aggregate}"):
+            graph.aggregate_messages(f"{aggregate}(msg) as n", send_to_dst="edge.new")
+        with pytest.raises(SchemaError, match=f"are bool .* together by {aggregate}"):
+            graph.pregel({"n": ("0.0", "msg")}, f"{aggregate}(msg)", send_to_dst="edge.new")
+    found = graph.aggregate_messages("sum(cast(msg as int)) as n", send_to_dst="edge.new").collect()
+    assert [tuple(row) for row in found] == [(2, 1)]
 
 
 def test_an_answer_takes_the_place_of_an_attribute_that_is_called_so_to_spark(spark):

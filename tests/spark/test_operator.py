@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 
 import pointstamp as ps
 from pointstamp.containers import Arrays
-from pointstamp.errors import ContainerError, UsageError, WorkerError
+from pointstamp.errors import ContainerError, DataError, UsageError, WorkerError
 from pointstamp.testing import collect
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -125,6 +125,30 @@ def test_a_job_that_fails_says_which_and_when(spark: Any) -> None:
         ps.execute(main, columns, lambda frame: frame.select("nonsense"))
     assert isinstance(caught.value.__cause__, AnalysisException)
     assert spark.range(3).count() == 3
+
+
+def test_what_fails_a_job_is_said_once(spark: Any) -> None:
+    def fails(frame: Any) -> Any:
+        raise ArithmeticError("no luck")
+
+    with pytest.raises(WorkerError) as caught:
+        ps.execute(main, columns, fails)
+    assert str(caught.value) == (
+        "worker 0 failed: operator 'Spark' failed at time 0: its Spark job failed: "
+        "ArithmeticError: no luck"
+    )
+    with pytest.raises(WorkerError) as caught:
+        ps.execute(main, columns, lambda frame: frame.select("nonsense"))
+    assert str(caught.value).count("AnalysisException") == 1
+
+
+def test_rows_that_spark_would_change_fail_the_job(spark: Any) -> None:
+    def numbered(word: str) -> Any:
+        return [(word, len(word) if word == "b" else word)]
+
+    with pytest.raises(WorkerError, match="column 'n', which is string, does not keep 1") as caught:
+        ps.execute(main, numbered, count, "word string, n string")
+    assert isinstance(caught.value.__cause__, DataError)
 
 
 def test_a_function_that_gives_no_frame(spark: Any) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from pointstamp import spark
+from pointstamp.communication.control import WorkerConfig
 from pointstamp.errors import BuildError, SparkSetupError, UsageError
+from pointstamp.spark.actions import explained_by
 from pointstamp.spark.session import check_allocation, check_slots, count_slots, session
 
 
@@ -21,6 +23,9 @@ class Told:
 
     def __init__(self, **settings: str) -> None:
         self.conf = {f"spark.{key.replace('_', '.')}": value for key, value in settings.items()}
+
+
+OF_THREE = {"executor_instances": "2", "executor_cores": "3"}
 
 
 @pytest.mark.parametrize(
@@ -32,6 +37,13 @@ class Told:
         ({"master": "local-cluster[2, 3, 1024]"}, 6),
         ({"master": "spark://host:7077"}, None),
         ({"master": "yarn", "executor_instances": "3", "executor_cores": "4"}, 12),
+        # Two cores of each executor are one slot, and the third is none.
+        (OF_THREE | {"master": "yarn", "task_cpus": "2"}, 2),
+        ({"master": "local-cluster[2, 3, 1024]", "task_cpus": "2"}, 2),
+        # The standalone cluster starts no executor beyond this many cores.
+        (OF_THREE | {"master": "spark://host:7077", "cores_max": "5"}, 3),
+        (OF_THREE | {"master": "spark://host:7077", "cores_max": "9"}, 6),
+        (OF_THREE | {"master": "yarn", "cores_max": "5"}, 6),
     ],
 )
 def test_slots_are_counted_from_the_settings(settings, slots):
@@ -45,6 +57,19 @@ def test_too_few_slots_say_how_many_and_what_to_set():
         check_slots(Told(master="yarn", executor_instances="1", executor_cores="2"), 3)
     check_slots(Told(master="local[3]"), 3)
     check_slots(Told(master="spark://host:7077"), 300)
+
+
+def test_too_few_slots_that_spark_alone_knows_of_are_an_error_with_a_name():
+    config = WorkerConfig(("127.0.0.1", 1), b"secret")
+    of_spark = "a.BarrierJobSlotsNumberCheckFailed: [SPARK-24819]: Barrier execution mode does not"
+    with (
+        pytest.raises(
+            SparkSetupError, match=r"fewer slots than .* workers, .*SPARK-24819"
+        ) as caught,
+        explained_by(config),
+    ):
+        raise RuntimeError(of_spark)
+    assert of_spark in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("master", ["yarn", "spark://host:7077", "local-cluster[2, 3, 1024]"])

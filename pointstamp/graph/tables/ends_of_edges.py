@@ -22,6 +22,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
 from pointstamp.dataflow.stash import Stash
 from pointstamp.graph.tables.hashed_ids import NUMBER, hashed_ids
+from pointstamp.graph.tables.vertex_ids import cast_ids, one_type
 from pointstamp.joins.join_operators import SOURCE, TARGET
 from pointstamp.kernels.lists import Bools, DenseIds, Ints, distinct
 from pointstamp.operators.stream import Stream
@@ -45,7 +46,7 @@ def ends_of(edges: Stream[Any]) -> Stream[Any]:
     """The ends of edges as records with a column `id`, each once, of each time.
 
     edges : stream of record batches, with `src` and `dst` of one type without floats in it, or of
-        integers, of which ids have the wider type
+        integers, of which ids have the type that has the values of both
     """
 
     def new_here(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
@@ -191,12 +192,15 @@ def _are_same(ids: Any, others: Any, at: Ints) -> Bools:
 
 
 def _of_one_type(columns: list[Any]) -> list[Any]:
-    """Columns of integers that differ in width, all of the widest; others as they are."""
+    """Columns of integers of two types, both of one that has the values of both; others as are."""
     kinds = [column.type for column in columns]
     if kinds[0] == kinds[1] or not all(map(pa.types.is_integer, kinds)):
         return columns
-    widest = max(kinds, key=lambda kind: int(kind.bit_width))
-    return [column.cast(widest) for column in columns]
+    kind = one_type(kinds)
+    return [
+        cast_ids(column, kind, f"{name!r} of the edges")
+        for name, column in zip((SOURCE, TARGET), columns, strict=True)
+    ]
 
 
 def _records(ids: Any, found: Ints) -> Any:

@@ -47,6 +47,7 @@ from pointstamp.graph.tables.vertex_ids import (
     array_of_ids,
     cast_ids,
     check_valid,
+    one_type,
     plain_type,
 )
 from pointstamp.graph.tables.vertex_question import ValueColumn, VertexQuestion
@@ -371,11 +372,12 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table", str]):
         ends = [self._edges.column(name) for name in (SOURCE, TARGET)]
         for name, column in zip((SOURCE, TARGET), ends, strict=True):
             check_valid(column, f"{name!r} of the edges")
-        kinds = [plain_type(column.type) for column in ends]
-        kind = kinds[0]
-        if all(map(pa.types.is_signed_integer, kinds)):
-            kind = max(kinds, key=lambda one: int(one.bit_width))
-        return VertexIds.of(*(cast_ids(column, kind, "edges") for column in ends))
+        kind = one_type([plain_type(column.type) for column in ends])
+        cast = [
+            cast_ids(column, kind, f"{name!r} of the edges")
+            for name, column in zip((SOURCE, TARGET), ends, strict=True)
+        ]
+        return VertexIds.of(*cast)
 
     @cached_property
     def _ids(self) -> VertexIds:

@@ -59,6 +59,9 @@ AGGREGATES = {
 }
 """What Arrow calls the aggregates that Spark SQL has."""
 
+_OF_NUMBERS = ("sum", "mean", "stddev", "variance")
+"""Those that Spark has of no boolean; Arrow sums and averages them."""
+
 _NAMED = re.compile(r"^(?P<text>.*\))\s+as\s+`?(?P<name>\w+)`?\s*$", re.IGNORECASE | re.DOTALL)
 
 
@@ -307,6 +310,11 @@ def aggregated(to: Ints, messages: Any, aggregates: Sequence[MessageAggregate]) 
     means: dict[int, Any] = {}
     for i, one in enumerate(aggregates):
         values = values_of(one.operand, column_of(batch, "messages"), len(to))
+        if pa.types.is_boolean(values.type) and AGGREGATES[one.function] in _OF_NUMBERS:
+            raise SchemaError(
+                f"values that are bool cannot be put together by {one.function}: they are no "
+                f"numbers, nor are they to Spark; cast them, as in 'sum(cast({MESSAGE} as int))'"
+            )
         if AGGREGATES[one.function] == "mean" and _is_narrow_decimal(values.type):
             means[i] = _mean_type(values.type)
             values = values.cast(pa.decimal256(76, means[i].scale))

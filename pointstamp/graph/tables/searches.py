@@ -73,7 +73,8 @@ class GraphSearches(ABC, Generic[Frame, Condition]):
         ------
         PatternError
             If the pattern cannot be understood, names nothing, or has parts with nothing in
-            common that make too many matches.
+            common that make too many matches; on Spark, if it has names that differ only in upper
+            and lower case, which are one column's there.
         ColumnError
             If a condition names what is not there.
         SchemaError

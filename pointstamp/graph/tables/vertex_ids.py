@@ -101,6 +101,37 @@ def cast_ids(column: Any, kind: Any, what: str) -> Any:
     return found
 
 
+def one_type(kinds: Sequence[Any]) -> Any:
+    """The type that ids in columns of these types have together: of integers the narrowest for all.
+
+    That of the first column where they are not all integers, and where no integer has the values
+    of all, as none has those of uint64 and of one that is signed: then `cast_ids` refuses values
+    that do not fit.
+
+    >>> one_type([pa.int8(), pa.int32()]), one_type([pa.uint8(), pa.int8()])
+    (DataType(int32), DataType(int16))
+    >>> one_type([pa.uint64(), pa.int8()])
+    DataType(uint64)
+    """
+    if len(set(kinds)) == 1 or not all(map(pa.types.is_integer, kinds)):
+        return kinds[0]
+    wide = (kind for kind in _INTEGERS if all(_has_all_of(kind, one) for one in kinds))
+    return next(wide, kinds[0])
+
+
+_INTEGERS = (
+    *(pa.int8(), pa.uint8(), pa.int16(), pa.uint16()),
+    *(pa.int32(), pa.uint32(), pa.int64(), pa.uint64()),
+)
+
+
+def _has_all_of(kind: Any, other: Any) -> bool:
+    """Whether an integer type has all values of another."""
+    if pa.types.is_signed_integer(kind) == pa.types.is_signed_integer(other):
+        return bool(kind.bit_width >= other.bit_width)
+    return pa.types.is_signed_integer(kind) and bool(kind.bit_width > other.bit_width)
+
+
 def array_of_ids(ids: Sequence[Any], kind: Any) -> Any:
     """Ids as an Arrow array of their type; what Arrow or this raises, if they are not of it.
 

@@ -103,6 +103,21 @@ def test_messages_to_both_ends_are_of_a_type_that_holds_both():
         graph.pregel({"r": ("1", "0.5 * coalesce(msg, 1)")}, "sum(msg)", send_to_dst="src.r")
 
 
+@pytest.mark.parametrize("aggregate", ["sum", "avg", "mean", "stddev_pop", "var_pop"])
+def test_booleans_are_no_numbers_as_in_spark(aggregate):
+    graph = Graph({"src": [1, 2, 2], "dst": [3, 3, 1], "new": [True, True, False]})
+    says = f"values that are bool cannot be put together by {aggregate}"
+    with pytest.raises(SchemaError, match=says):
+        graph.aggregate_messages(f"{aggregate}(msg) as n", send_to_dst="edge.new")
+    with pytest.raises(SchemaError, match=says):
+        graph.aggregate_messages(f"{aggregate}(msg > 1) as n", send_to_dst="src.id")
+    with pytest.raises(SchemaError, match=says):
+        graph.pregel({"n": ("0.0", "msg")}, f"{aggregate}(msg)", send_to_dst="edge.new")
+    asked = ["sum(cast(msg as int)) as n", "max(msg) as any", "count(msg) as all"]
+    found = graph.aggregate_messages(asked, send_to_dst="edge.new")
+    assert found.to_pydict() == {"id": [1, 3], "n": [0, 2], "any": [False, True], "all": [1, 2]}
+
+
 def test_functions_of_batches_say_what_expressions_do():
     people = {"id": ["a", "b", "c"], "age": [34, 36, None]}
     edges = {"src": ["a", "b", "c"], "dst": ["b", "c", "b"], "w": [1, 2, 3]}

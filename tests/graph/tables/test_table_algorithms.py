@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from pointstamp.errors import ColumnError, GraphError, SchemaError, UsageError
 from pointstamp.graph import Graph
+from pointstamp.graph.tables.ends_of_edges import SeenIds
 from tests.conftest import examples
 from tests.graph.tables.graphs_of_text import directed, graphs_of, same, tables, undirected
 
@@ -420,3 +421,39 @@ def test_ids_of_edges_alone_have_the_wider_type_of_integers(turned):
     assert graph.vertices.equals(pa.table({"id": pa.array([1, 2, 1 << 40])}))
     assert graph.connected_components().column("component").to_pylist() == [1, 1, 1]
     assert graph.as_undirected().count("(a)-[]->(b)") == 4
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "found"),
+    [
+        (pa.uint8(), pa.int64(), pa.int64()),
+        (pa.int64(), pa.uint16(), pa.int64()),
+        (pa.uint8(), pa.uint32(), pa.uint32()),
+        (pa.uint8(), pa.int8(), pa.int16()),
+        (pa.int32(), pa.uint32(), pa.int64()),
+        (pa.uint64(), pa.uint8(), pa.uint64()),
+        (pa.uint64(), pa.int64(), pa.uint64()),  # no integer has the values of both
+        (pa.int64(), pa.uint64(), pa.int64()),
+    ],
+)
+def test_ids_of_edges_alone_have_the_values_of_signed_and_unsigned_integers(source, target, found):
+    most = min(2 ** (kind.bit_width - 1) - 1 for kind in (source, target))
+    ends = {"src": pa.array([1, most], source), "dst": pa.array([most, 2], target)}
+    graph = Graph(ends)
+    assert graph.vertices.equals(pa.table({"id": pa.array(sorted([1, 2, most]), found)}))
+    assert graph.connected_components().column("component").to_pylist() == [1, 1, 1]
+    assert graph.as_undirected().count("(a)-[]->(b)") == 4
+    found_ends = SeenIds().new_ends(batch_of(ends))
+    assert found_ends.schema.field("id").type == found
+
+
+def test_an_id_that_no_type_of_both_ends_has_is_refused():
+    ends = {"src": pa.array([2**64 - 1], pa.uint64()), "dst": pa.array([-1])}
+    with pytest.raises(SchemaError, match="'dst' of the edges: ids are uint64"):
+        Graph(ends)
+    with pytest.raises(SchemaError, match="'dst' of the edges: ids are uint64"):
+        SeenIds().new_ends(batch_of(ends))
+
+
+def batch_of(columns):
+    return pa.RecordBatch.from_pydict(columns)
