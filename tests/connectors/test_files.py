@@ -221,6 +221,20 @@ def test_lines_that_are_no_objects_are_refused(tmp_path: Path, text: str, said: 
             records_of(tmp_path, block_bytes=block_bytes)
 
 
+@pytest.mark.parametrize(("name", "called"), [("a.parquet", "Parquet"), ("a.arrow", "Arrow")])
+def test_what_is_no_file_of_its_format_is_said_with_its_beginning(
+    tmp_path: Path, name: str, called: str
+) -> None:
+    (tmp_path / name).write_text("a,b\n1,2\n" * 9)
+    said = rf"{name}: a file of {called} was expected, and it begins with b'a,b\\n1,', as none does"
+    source = FileSource(tmp_path)
+    with pytest.raises(FileFormatError, match=said):
+        read(source, name)
+    if called == "Parquet":  # of a stream of Arrow the end is not known before
+        with pytest.raises(FileFormatError, match=said):
+            source.n_before(name, 1)
+
+
 def test_a_file_of_other_columns_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n\n1\n")
     (tmp_path / "b.csv").write_text("n\n2.5\n")
