@@ -113,7 +113,7 @@ class FileSink:
         claim(
             writer,
             context,
-            ("files", self._one_path()),
+            ("files", self.one_path()),
             f"{self._place}: two sinks of this run write to this folder: give each its own",
         )
         return writer
@@ -142,7 +142,7 @@ class FileSink:
                 if info.type == fs.FileType.File and not info.base_name.startswith(run):
                     self.filesystem.delete_file(info.path)
 
-    def _one_path(self) -> str:
+    def one_path(self) -> str:
         """The folder by a name that is the same however it is given."""
         is_local = isinstance(self.filesystem, fs.LocalFileSystem)
         return os.path.realpath(self._path) if is_local else self.at()

@@ -554,6 +554,29 @@ def test_times_of_every_unit_are_read_from_json_as_they_are_written(
     assert through_json(tmp_path, batch).equals(batch)
 
 
+def test_offsets_and_zones_are_as_documented(tmp_path: Path) -> None:
+    offset, plain = "2026-01-01T00:00:00+02:00", "2026-01-01T00:00:00"
+    for name, text in (("offset", offset), ("plain", plain)):
+        (tmp_path / f"{name}.csv").write_text(f"t\n{text}\n")
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"t": "{text}"}}\n')
+
+    def time(file: str, zone: str | None) -> datetime.datetime:
+        schema = pa.schema([("t", pa.timestamp("us", zone))])
+        [[found]] = records_of(tmp_path / file, schema=schema)
+        return found
+
+    shifted, same = datetime.datetime(2025, 12, 31, 22), datetime.datetime(2026, 1, 1)
+    assert time("offset.jsonl", None) == shifted
+    assert time("plain.jsonl", None) == time("plain.csv", None) == same
+    in_utc = shifted.replace(tzinfo=datetime.UTC)
+    assert time("offset.jsonl", "UTC") == time("offset.csv", "UTC") == in_utc
+    assert time("plain.jsonl", "Europe/Paris") == same.replace(tzinfo=datetime.UTC)
+    with pytest.raises(WorkerError, match="expected no zone offset"):
+        time("offset.csv", None)
+    with pytest.raises(WorkerError, match="expected a zone offset"):
+        time("plain.csv", "UTC")
+
+
 def test_days_within_structs_and_lists_are_read_from_json(tmp_path: Path) -> None:
     days = [datetime.date(2020, 2, 29), None]
     records = [{"day": days[0], "days": days}, None, {"day": None, "days": None}]
@@ -805,6 +828,60 @@ def test_two_sinks_of_one_folder_are_refused(tmp_path: Path, other: str) -> None
     with pytest.raises(WorkerError, match="two sinks of this run write to this folder"):
         ps.run(flow, threads=True)
     assert list((tmp_path / "out").glob("part-*")) == []
+
+
+@pytest.mark.parametrize("is_source_first", [False, True])
+@pytest.mark.parametrize(
+    ("watched", "written", "is_refused"),
+    [
+        ("a", "a", True),
+        ("a", "a/b/c", True),
+        ("link", "a/b", True),
+        ("a/", "link", True),
+        ("a/b", "a", False),
+        ("a", "ab", False),
+        ("a", "a/_out", False),
+        ("a", "a/b/.out/c", False),
+    ],
+)
+def test_a_folder_that_is_watched_is_not_written_to(
+    tmp_path: Path, watched: str, written: str, *, is_refused: bool, is_source_first: bool
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a")
+    source = FileSource(f"{tmp_path}/{watched}", watch_s=0.1)
+    sink = FileSink(tmp_path / written, format="csv")
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow("first") as scope:
+            stream = scope.source(source) if is_source_first else scope.to_stream([])
+            if not is_source_first:
+                stream.sink(sink)
+        with worker.dataflow("second") as scope:
+            if is_source_first:
+                scope.to_stream([]).sink(sink)
+            else:
+                scope.source(source)
+        worker.drop_dataflow("first")
+        worker.drop_dataflow("second")
+
+    if is_refused:
+        with pytest.raises(WorkerError, match="would read what it writes: write to another"):
+            ps.execute(main)
+    else:
+        ps.execute(main)
+
+
+def test_a_folder_may_be_watched_when_the_sink_is_over(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([]).sink(FileSink(tmp_path, format="csv"))
+        worker.run()
+        with worker.dataflow("watching") as scope:
+            scope.source(FileSource(tmp_path, watch_s=0.1))
+        worker.drop_dataflow("watching")
+
+    ps.execute(main)
 
 
 def test_a_sink_refuses_what_does_not_fit(tmp_path: Path) -> None:
