@@ -10,7 +10,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyarrow import fs
 
 from pointstamp.errors import FileFormatError, PositionError, SourceError, UsageError
@@ -18,9 +17,9 @@ from pointstamp.formats.connector_arguments import (
     check_count,
     check_delimiter,
     check_encoding,
-    check_schema,
     check_seconds,
     place_of,
+    schema_of,
 )
 from pointstamp.formats.file_sink import FileSink
 from pointstamp.formats.folder_files import files_below
@@ -49,9 +48,10 @@ class FileSource:
         "parquet", "arrow" (a file or a stream), "csv" (with a line of names), "tsv" or "json"
         (an object in each line). The default is what the end of each name says. Text may be
         compressed: `.gz`, `.zst`, `.bz2`.
-    schema : pyarrow.Schema, optional
-        Which columns to read, and of what types. Without it they are those that are there; of
-        text, as the first block of each file has them.
+    schema : pyarrow.Schema, text or StructType, optional
+        Which columns to read, and of what types; a text is as of a `View`, such as
+        "shop string, cents long?", with `?` behind the type of a column that may be null. Without
+        it they are those that are there; of text, as the first block of each file has them.
     watch_s : float, optional
         Look for new files every so many seconds, and never end. A `FileSink` of the same program
         cannot write to such a folder or below it, but into one that is left out.
@@ -109,7 +109,7 @@ class FileSource:
         place: str | os.PathLike[str],
         *,
         format: str | None = None,
-        schema: pa.Schema | None = None,
+        schema: Any = None,
         watch_s: float | None = None,
         filesystem: Any = None,
         batch_rows: int = 65_536,
@@ -120,7 +120,7 @@ class FileSource:
         check_count("batch_rows", batch_rows)
         check_count("block_bytes", block_bytes)
         check_seconds("watch_s", watch_s)
-        check_schema(schema)
+        schema = schema_of(schema)
         check_encoding(encoding)
         check_delimiter(delimiter)
         if format is not None:

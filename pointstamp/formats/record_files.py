@@ -394,9 +394,17 @@ class RecordFile:
             raise ColumnError(f"{self.path}: has several columns {several}; it has {names}")
 
     def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self.schema is None or batch.schema == self.schema:
+        if self.schema is None:
             return batch
         self._check_columns(batch.schema.names)
+        for field in self.schema:
+            if not field.nullable and batch.column(field.name).null_count:
+                raise SchemaError(
+                    f"{self.path}: column {field.name!r} has a null, and the schema says that it "
+                    "has none"
+                )
+        if batch.schema == self.schema:
+            return batch
         try:
             columns = [batch.column(field.name).cast(field.type) for field in self.schema]
         except pa.ArrowException as error:

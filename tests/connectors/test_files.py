@@ -9,6 +9,7 @@ import gzip
 import json
 import math
 import os
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from pointstamp.errors import (
     ColumnError,
     FileFormatError,
     PositionError,
+    SchemaError,
     SinkError,
     SourceError,
     UsageError,
@@ -233,6 +235,33 @@ def test_what_is_no_file_of_its_format_is_said_with_its_beginning(
     if called == "Parquet":  # of a stream of Arrow the end is not known before
         with pytest.raises(FileFormatError, match=said):
             source.n_before(name, 1)
+
+
+def test_a_schema_may_be_a_text(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n,m,s\n1,2,x\n3,,y\n")
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), ("m", pa.float64())])
+    given = small(tmp_path, schema="n long, m double?")
+    assert [batch.schema for batch, _ in given.open("a.csv", None) if len(batch)] == [schema]
+    assert records_of(tmp_path, schema="n long, m double?") == [(1, 2.0), (3, None)]
+    assert FileSink(tmp_path / "out", schema="n long, m double?").schema == schema
+    fields = [types.SimpleNamespace(name="n", nullable=True, dataType=types.SimpleNamespace())]
+    fields[0].dataType.simpleString = lambda: "bigint"
+    assert records_of(tmp_path, schema=types.SimpleNamespace(fields=fields)) == [(1,), (3,)]
+    with pytest.raises(SchemaError, match="'n' is no column: write its name and type"):
+        FileSource(tmp_path, schema="n")
+    with pytest.raises(UsageError, match=r"schema is a pyarrow\.Schema, a text such as"):
+        FileSource(tmp_path, schema={"n": int})
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])  # of JSON Arrow says it
+def test_a_null_in_a_column_of_the_schema_that_has_none_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), ("m", pa.int64())])
+    (tmp_path / "a.csv").write_text("n,m\n,2\n")
+    pq.write_table(pa.table({"n": pa.array([None], pa.int64()), "m": [2]}), tmp_path / "a.parquet")
+    with pytest.raises(SchemaError, match=rf"{name}: column 'n' has a null, and the schema says"):
+        read(FileSource(tmp_path / name, schema=schema), name)
 
 
 def test_a_file_of_other_columns_is_named(tmp_path: Path) -> None:
