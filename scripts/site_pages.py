@@ -46,6 +46,24 @@ LAYERS = {
 PACKAGES = ("graph", "spark", "checkpoint", "observability", "testing", "errors")
 """Public modules, each with a page."""
 
+NOT_FOUND = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Pointstamp</title>
+<style>body { font-family: system-ui, sans-serif; margin: 4rem auto; max-width: 40rem }</style>
+<h1>There is no such page</h1>
+<p><a id="first" href=".">The first page of the documentation</a></p>
+<script>
+const version = location.pathname.match(/^.*?\\/\\d+(\\.\\d+)+\\w*\\//)
+if (version) document.getElementById("first").href = version[0] + "index.html"
+</script>
+</html>
+"""
+"""What a server shows for a path that is none, at any depth and wherever the site is served.
+
+The theme's page has links from the root of the server, since relative ones need to know its depth.
+"""
+
 MADE = re.compile(r"(\w+)\(")
 """A value that is made by a call, and of what."""
 
@@ -281,3 +299,8 @@ def with_bars(html: str) -> str:
         else re.sub(r"<code>[^<]*</code>", lambda found: found[0].replace("\\|", "|"), part)
         for part in parts
     )
+
+
+def on_post_template(output: str, template_name: str, **given: Any) -> str:
+    """A hook: the page for what is not there."""
+    return NOT_FOUND if template_name == "404.html" else output

@@ -3,7 +3,8 @@
     python scripts/site_versions.py site
 
 `versions.json` is what the theme's menu of versions reads, in the form that mike writes, and
-`index.html` leads to the newest version. A folder that is put beside the others is one more.
+`index.html` leads to the newest version, and `404.html` is that of it. A folder that is put beside
+the others is one more.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ def versions(site: Path) -> list[str]:
 
 
 def main(site: Path) -> None:
-    """Write both files."""
+    """Write these files."""
     found = versions(site)
     listed = [
         {"version": name, "title": name, "aliases": ["latest"] if name == found[0] else []}
         for name in found
     ]
     (site / "versions.json").write_text(json.dumps(listed, indent=1) + "\n")
+    # Some servers look for it at the top alone.
+    (site / "404.html").write_bytes((site / found[0] / "404.html").read_bytes())
     newest = f"{found[0]}/index.html"
     (site / "index.html").write_text(
         f'<!doctype html><meta charset="utf-8"><title>Pointstamp</title>\n'

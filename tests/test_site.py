@@ -75,8 +75,10 @@ def test_the_site_is_built_strictly(tmp_path: Path) -> None:
     plain = re.sub(r"<[^>]*>|\s+", "", accept)
     assert "host(str,default:&#39;127.0.0.1&#39;)" in plain
     assert "port(int,default:0)" in plain
+    assert "There is no such page" in (tmp_path / "404.html").read_text()
     for page in tmp_path.rglob("*.html"):
         text = page.read_text()
+        assert not re.search(r'(href|src)="/', text), page  # the site is not at a server's root
         assert 'src="http' not in text
         assert 'rel="stylesheet" href="http' not in text
         # What docstrings have for doctest and Sphinx alone.

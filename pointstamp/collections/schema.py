@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,22 +10,15 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.row_encoder import RowEncoder
+from pointstamp.containers.column_texts import columns_named
 from pointstamp.containers.convert import plain_values, typed_nulls
 from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.containers.nested import (
-    column_type_named,
     column_type_of_arrow,
-    split_at_commas,
 )
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.containers.words import WordType, record_batch
 from pointstamp.errors import BuildError, ColumnError, DataError, SchemaError
-
-_COLUMN = re.compile(
-    r"\s*([^\s?]+)\s+([a-z_0-9]+(?:\s*\([^)]*\)|\s*<.*>)?)\s*(\?)?\s*", re.IGNORECASE | re.DOTALL
-)
-_SPARKS_TIME = re.compile(r"\btimestamp\b(?!:)")
-"""As the type, and not as the name of a field."""
 
 
 @dataclass(frozen=True)
@@ -284,12 +276,10 @@ def schema_of(given: Any) -> Schema:
     """
     if isinstance(given, Schema):
         return given
-    if isinstance(given, str):
-        return Schema(tuple(map(_parsed, split_at_commas(given))))
     if hasattr(given, "types") and hasattr(given, "field"):  # of pyarrow, which is not imported
         return Schema(tuple(map(_of_arrow, given)))
-    if hasattr(given, "fields"):  # of PySpark
-        return Schema(tuple(map(_of_spark, given.fields)))
+    if (named := columns_named(given)) is not None:
+        return Schema(tuple(Column(*each) for each in named))
     raise SchemaError(
         f"a schema is a text such as 'shop long, item string?', a pyarrow.Schema or a Spark "
         f"StructType, and {given!r} is none"
@@ -315,21 +305,6 @@ def column_names(given: str | Sequence[str], name: str) -> list[str]:
     if not isinstance(names, (list, tuple)) or not all(isinstance(one, str) for one in names):
         raise BuildError(f"operator {name!r} is given {given!r}, and needs names of columns")
     return list(names)
-
-
-def _parsed(text: str) -> Column:
-    matched = _COLUMN.fullmatch(text)
-    if matched is None:
-        raise SchemaError(
-            f"{text.strip()!r} is no column: write its name and type, as 'item string?'"
-        )
-    name, kind, nullable = matched.groups()
-    return Column(name, column_type_named(kind), bool(nullable))
-
-
-def _of_spark(field: Any) -> Column:
-    kind = _SPARKS_TIME.sub("timestamp_utc", field.dataType.simpleString())
-    return Column(field.name, column_type_named(kind), field.nullable)
 
 
 def _batches(data: Any) -> list[Any] | None:

@@ -45,6 +45,8 @@ class Source(Protocol):
     - `sizes()`: how much there is in each partition, by its name, for what shows how far a run is:
       integers of any unit that is the same for all.
     - `schema_advice`, a text: what to do about batches whose types differ, for the error.
+    - `would_read(sink)`, of a source that has this: whether it would read what a sink writes. A
+      program that has both is refused.
     - `n_before(partition, position)`: how much of that comes before a position; the position itself
       if it has none, for positions that are integers.
 

@@ -123,6 +123,8 @@ class Environment:
     """The ends that are open, by channel."""
     inputs: list[Any] = field(default_factory=list)
     """The input handles made, so that those left open can be closed."""
+    connectors: list[tuple[str, Any]] = field(default_factory=list)
+    """The sources and sinks of dataflows that have not ended, each with its operator's name."""
     n_scopes: int = 0
     observers: list[Callable[[str, int], None]] = field(default_factory=list)
     """Called when operators have done more of something: (what, how much more)."""

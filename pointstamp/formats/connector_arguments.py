@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pointstamp.containers.column_texts import columns_named
 from pointstamp.errors import UsageError
 
 _ASCII = "".join(map(chr, range(128)))
@@ -95,16 +96,34 @@ quotation mark and no end of a line; found ', '
         )
 
 
-def check_schema(found: Any) -> None:
-    """Raise unless an argument is a schema, or None.
+def schema_of(found: Any) -> pa.Schema | None:
+    """A schema that is given as one, as a text or as a `StructType`; None stays None.
 
-    >>> check_schema({"n": int})
+    Raises
+    ------
+    UsageError
+        If it is none of these.
+    SchemaError
+        If a text is none, or has a type that there is not.
+
+    >>> schema_of("n long, word string?")
+    n: int64 not null
+    word: string
+    >>> schema_of({"n": int})
     Traceback (most recent call last):
     ...
-    pointstamp.errors.UsageError: schema is a pyarrow.Schema; found {'n': <class 'int'>}
+    pointstamp.errors.UsageError: schema is a pyarrow.Schema, a text such as \
+'shop long, item string?' or a Spark StructType; found {'n': <class 'int'>}
     """
-    if found is not None and not isinstance(found, pa.Schema):
-        raise UsageError(f"schema is a pyarrow.Schema; found {found!r}")
+    if found is None or isinstance(found, pa.Schema):
+        return found
+    named = columns_named(found)
+    if named is None:
+        raise UsageError(
+            "schema is a pyarrow.Schema, a text such as 'shop long, item string?' or a Spark "
+            f"StructType; found {found!r}"
+        )
+    return pa.schema([pa.field(name, kind.arrow(), null) for name, kind, null in named])
 
 
 def place_of(name: str, found: Any) -> str:

@@ -1,10 +1,10 @@
 """Edge lists from files, as record batches of two int64 columns.
 
 Text (see `edge_text.py`), gzipped text and Parquet are recognized by their first
-bytes, not their names, so that standard input works too. A directory is read as
-its files in the order of their names: what Spark writes. Files are streamed, a
-mebibyte at a time; only Parquet on standard input is held whole, since its index
-is at the end.
+bytes, not their names, so that standard input works too; only what is named `.parquet`
+and is something else is refused. A directory is read as its files in the order of their
+names: what Spark writes. Files are streamed, a mebibyte at a time; only Parquet on
+standard input is held whole, since its index is at the end.
 
 Where vertices are names, each gets the next integer when it first appears, and
 `Edges.names` gives the names back.
@@ -238,11 +238,7 @@ class _Reading:
         try:
             with _opened(source) as file:
                 start = file.peek(len(_PARQUET))
-                if not start and where.endswith(".parquet"):
-                    raise FileFormatError(
-                        f"{where}: this Parquet file is empty, without even its index: what wrote "
-                        "it did not finish"
-                    )
+                _check_named_as(start, where)
                 if start.startswith(_PARQUET):
                     yield from self._ends_in_parquet(_seekable(file, source))
                 elif start.startswith(_GZIP):
@@ -390,6 +386,21 @@ def _seekable(file: io.BufferedReader, source: Source) -> Any:
     if source != "-" and isinstance(source, (str, os.PathLike)):
         return pa.OSFile(os.fspath(source), "rb")
     return pa.BufferReader(file.read())
+
+
+def _check_named_as(start: bytes, where: str) -> None:
+    """Raise if a file is called Parquet and does not begin as one does."""
+    if not where.lower().endswith(".parquet") or start.startswith(_PARQUET):
+        return
+    if not start:
+        raise FileFormatError(
+            f"{where}: this Parquet file is empty, without even its index: what wrote it did not "
+            "finish"
+        )
+    raise FileFormatError(
+        f"{where}: a Parquet file was expected, which begins with {_PARQUET!r}; found "
+        f"{start[: len(_PARQUET)]!r}: if it is text, name it so, such as .csv or .txt"
+    )
 
 
 # Text.

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from pointstamp.errors import CheckpointWarning, FileFormatError, SinkError
-from pointstamp.formats.connector_arguments import check_schema, place_of
+from pointstamp.formats.connector_arguments import place_of, schema_of
 from pointstamp.formats.json_types import json_schema, without_nan
 from pointstamp.formats.record_files import filesystem_of
 from pointstamp.formats.sink_claims import claim, release
@@ -48,9 +48,9 @@ class FileSink:
         is that of one dataflow's sink.
     format : str
         "parquet", "arrow", "csv" or "json" (an object in each line).
-    schema : pyarrow.Schema, optional
-        Columns and types of the files, needed where records are dictionaries or tuples. Without
-        it, those of the first batch of each file.
+    schema : pyarrow.Schema, text or StructType, optional
+        Columns and types of the files, as a `FileSource` takes them, needed where records are
+        dictionaries or tuples. Without it, those of the first batch of each file.
     filesystem : pyarrow.fs.FileSystem or fsspec file system, optional
         Then `folder` is a path there.
 
@@ -92,12 +92,12 @@ class FileSink:
         folder: str | os.PathLike[str],
         *,
         format: str = "parquet",
-        schema: pa.Schema | None = None,
+        schema: Any = None,
         filesystem: Any = None,
     ) -> None:
         if format not in ENDS:
             raise FileFormatError(f"format={format!r} is none of {', '.join(ENDS)}")
-        check_schema(schema)
+        schema = schema_of(schema)
         self._place = place_of("folder", folder)
         self.filesystem, self._path = filesystem_of(self._place, filesystem)
         self.format = format
@@ -113,7 +113,7 @@ class FileSink:
         claim(
             writer,
             context,
-            ("files", self._one_path()),
+            ("files", self.one_path()),
             f"{self._place}: two sinks of this run write to this folder: give each its own",
         )
         return writer
@@ -142,7 +142,7 @@ class FileSink:
                 if info.type == fs.FileType.File and not info.base_name.startswith(run):
                     self.filesystem.delete_file(info.path)
 
-    def _one_path(self) -> str:
+    def one_path(self) -> str:
         """The folder by a name that is the same however it is given."""
         is_local = isinstance(self.filesystem, fs.LocalFileSystem)
         return os.path.realpath(self._path) if is_local else self.at()

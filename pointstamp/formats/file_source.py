@@ -10,7 +10,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyarrow import fs
 
 from pointstamp.errors import FileFormatError, PositionError, SourceError, UsageError
@@ -18,10 +17,11 @@ from pointstamp.formats.connector_arguments import (
     check_count,
     check_delimiter,
     check_encoding,
-    check_schema,
     check_seconds,
     place_of,
+    schema_of,
 )
+from pointstamp.formats.file_sink import FileSink
 from pointstamp.formats.folder_files import files_below
 from pointstamp.formats.record_files import (
     UTF8,
@@ -48,11 +48,13 @@ class FileSource:
         "parquet", "arrow" (a file or a stream), "csv" (with a line of names), "tsv" or "json"
         (an object in each line). The default is what the end of each name says. Text may be
         compressed: `.gz`, `.zst`, `.bz2`.
-    schema : pyarrow.Schema, optional
-        Which columns to read, and of what types. Without it they are those that are there; of
-        text, as the first block of each file has them.
+    schema : pyarrow.Schema, text or StructType, optional
+        Which columns to read, and of what types; a text is as of a `View`, such as
+        "shop string, cents long?", with `?` behind the type of a column that may be null. Without
+        it they are those that are there; of text, as the first block of each file has them.
     watch_s : float, optional
-        Look for new files every so many seconds, and never end.
+        Look for new files every so many seconds, and never end. A `FileSink` of the same program
+        cannot write to such a folder or below it, but into one that is left out.
     filesystem : pyarrow.fs.FileSystem or fsspec file system, optional
         Then `place` is a path there.
     batch_rows, block_bytes : int
@@ -84,8 +86,10 @@ class FileSource:
 
     A time with an offset, such as `2026-01-01T00:00:00+02:00`, is the same moment in UTC: of CSV
     with that zone. Of JSON, Arrow finds times without a zone; `schema=` can have
-    `pa.timestamp("us", "UTC")` for them. By `schema=` days and times of day are read of texts or
-    numbers, also within lists and structs, and a map of a list such as
+    `pa.timestamp("us", "UTC")` for them. For a column of `schema=` without a zone, a time with an
+    offset is that of UTC in JSON, and refused in CSV; for one with a zone, a time without an
+    offset is one of UTC in JSON, and refused in CSV. By `schema=` days and times of day are read of
+    texts or numbers, also within lists and structs, and a map of a list such as
     `[{"key": "a", "value": 1}]`.
 
     Examples
@@ -105,7 +109,7 @@ class FileSource:
         place: str | os.PathLike[str],
         *,
         format: str | None = None,
-        schema: pa.Schema | None = None,
+        schema: Any = None,
         watch_s: float | None = None,
         filesystem: Any = None,
         batch_rows: int = 65_536,
@@ -116,7 +120,7 @@ class FileSource:
         check_count("batch_rows", batch_rows)
         check_count("block_bytes", block_bytes)
         check_seconds("watch_s", watch_s)
-        check_schema(schema)
+        schema = schema_of(schema)
         check_encoding(encoding)
         check_delimiter(delimiter)
         if format is not None:
@@ -192,6 +196,19 @@ class FileSource:
     def open(self, partition: str, position: int | None) -> Positioned:
         """The batches of a file after a position; see `Source`."""
         return self._file(partition).read(position)
+
+    def would_read(self, sink: Any) -> bool:
+        """Whether it looks for new files where a sink writes them; see `Source`."""
+        if self.discover_s is None or not isinstance(sink, FileSink):
+            return False
+        if sink.filesystem != self._filesystem:
+            return False
+        is_local = isinstance(self._filesystem, fs.LocalFileSystem)
+        folder = os.path.realpath(self._path) if is_local else self._path
+        below = f"{sink.one_path()}/".removeprefix(f"{folder.rstrip('/')}/")
+        if below == f"{sink.one_path()}/":
+            return False
+        return not any(part.startswith((".", "_")) for part in below.split("/"))
 
     def _file(self, partition: str) -> RecordFile:
         is_file = self._info().type == fs.FileType.File

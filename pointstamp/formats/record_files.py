@@ -46,6 +46,8 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 NAMES = ("parquet", "arrow", "csv", "tsv", "json")
 UTF8 = "utf-8"
 _MAGIC = b"ARROW1"
+_BEGINNINGS = {"parquet": (b"PAR1", b"PARE"), "arrow": (_MAGIC, b"\xff\xff\xff\xff")}
+"""Of files that are not text; a stream of Arrow has no magic, but a mark before each message."""
 _NO_RECORDS = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
 _MAX_DEPTH = 1000
 """Of JSON. Arrow's parser calls itself for each level: ten times as many end the process."""
@@ -112,7 +114,7 @@ class RecordFile:
         except FileNotFoundError as error:
             raise FileFormatError(f"{self.path}: there is no such file") from error
         except (pa.ArrowException, OSError) as error:
-            raise FileFormatError(f"{self.path}: {str(error).splitlines()[0]}") from error
+            raise FileFormatError(f"{self.path}: {self._why(error)}") from error
 
     def size_and_end(self) -> tuple[int, int | None]:
         """How many bytes the file has, and the position at its end; None if that takes reading.
@@ -135,13 +137,29 @@ class RecordFile:
                 else:
                     end = self.end_of(n_bytes)
         except (pa.ArrowException, OSError) as error:
-            raise FileFormatError(f"{self.path}: {str(error).splitlines()[0]}") from error
+            raise FileFormatError(f"{self.path}: {self._why(error)}") from error
         return n_bytes, end
 
     def end_of(self, n_bytes: int) -> int | None:
         """The position at the end of a file of so many bytes; None if that takes reading."""
         is_text = self.format not in ("parquet", "arrow")
         return n_bytes if is_text and not self.path.endswith(tuple(COMPRESSIONS)) else None
+
+    def _why(self, error: Exception) -> str:
+        """What an error says, behind what is there instead of a file of this format."""
+        said = str(error).splitlines()[0]
+        usual = _BEGINNINGS.get(self.format)
+        if usual is None:
+            return said
+        try:
+            with self.filesystem.open_input_file(self.path) as raw:
+                start = raw.read(len(_MAGIC))
+        except (pa.ArrowException, OSError):
+            return said
+        if not start or start.startswith(usual):
+            return said
+        name = self.format.capitalize()
+        return f"a file of {name} was expected, and it begins with {start!r}, as none does: {said}"
 
     def _parquet(self, position: int) -> Positioned:
         with (
@@ -376,9 +394,17 @@ class RecordFile:
             raise ColumnError(f"{self.path}: has several columns {several}; it has {names}")
 
     def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self.schema is None or batch.schema == self.schema:
+        if self.schema is None:
             return batch
         self._check_columns(batch.schema.names)
+        for field in self.schema:
+            if not field.nullable and batch.column(field.name).null_count:
+                raise SchemaError(
+                    f"{self.path}: column {field.name!r} has a null, and the schema says that it "
+                    "has none"
+                )
+        if batch.schema == self.schema:
+            return batch
         try:
             columns = [batch.column(field.name).cast(field.type) for field in self.schema]
         except pa.ArrowException as error:

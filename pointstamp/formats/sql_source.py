@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from pointstamp.containers.conform import conform
 from pointstamp.errors import ColumnError, PositionError, SchemaError, SourceError, UsageError
-from pointstamp.formats.connector_arguments import check_count, check_schema, check_seconds
+from pointstamp.formats.connector_arguments import check_count, check_seconds, schema_of
 from pointstamp.formats.databases import Connect, Database, is_sqlite, parts_of_table, quoted
 
 
@@ -37,9 +37,9 @@ class SqlSource:
         mapping has a query for each partition: they are read side by side, and by several workers.
     key : str
         A column of the result, by which rows are read. Rows without it (NULL) are left out.
-    schema : pyarrow.Schema, optional
-        Which columns to read, and of what types. Without it they are as the driver has them;
-        SQLite's guesses by the values of each batch.
+    schema : pyarrow.Schema, text or StructType, optional
+        Which columns to read, and of what types, as a `FileSource` takes them. Without it they
+        are as the driver has them; SQLite's guesses by the values of each batch.
     batch_rows : int
         How many rows a batch has at most.
     follow_s : float, optional
@@ -85,7 +85,7 @@ class SqlSource:
         query: str | Mapping[str, str],
         *,
         key: str,
-        schema: pa.Schema | None = None,
+        schema: Any = None,
         batch_rows: int = 65_536,
         follow_s: float | None = None,
     ) -> None:
@@ -97,7 +97,7 @@ class SqlSource:
                 raise UsageError(f"a query is a text, with a name; found {name!r}: {text!r}")
         if not isinstance(key, str) or not key:
             raise UsageError(f"a key is the name of a column; found {key!r}")
-        check_schema(schema)
+        schema = schema_of(schema)
         check_seconds("follow_s", follow_s)
         self._database = Database(place)
         self._queries = {"rows": query} if isinstance(query, str) else dict(query)

@@ -98,6 +98,9 @@ class WorkerLog(StepObserver):
         """By operator: that of its dataflow, and its address as a text."""
         self._write_every(WRITE_EVERY_S)
         if folder is not None:
+            # One file is there from the start, locked: so a reader sees that a worker runs, or was
+            # killed, that has nothing to write yet.
+            self._file(EVENTS["operators"], self._buffers["operators"])
             for of in own:  # a reader finds those of which there is none yet, too
                 buffer = self._buffers[of.name]
                 self._file(of, buffer).write(buffer.take())

@@ -40,6 +40,7 @@ from pointstamp.errors import (
     SchemaError,
     SourceError,
 )
+from pointstamp.operators.fed_back import note_connector
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Int
 
@@ -80,6 +81,7 @@ def partitioned_source(
     builder.states.holds_no_texts()
     stream: Stream[Any] = builder.new_output()
     _check_attributes(source, name)
+    note_connector(scope.environment, name, source)
     partitions = partitions_of(source, name)
     if _discover_s(source) is None:
         builder.declare(partitions=partitions)  # on all workers alike, as each has its share

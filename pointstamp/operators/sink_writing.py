@@ -23,6 +23,7 @@ from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.run_epochs import RunEpochs
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, SinkError
+from pointstamp.operators.fed_back import note_connector
 from pointstamp.operators.partitioned_source import NOT_IN_A_RUN
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Int
@@ -43,6 +44,7 @@ def write_to_sink(stream: StreamCore[Any], sink: Sink | TransactionalSink, name:
             f"sink {name!r} commits epochs, which are times of Int; those of scope "
             f"{scope.name!r} are of {scope.timestamp!r}: leave the scope first"
         )
+    note_connector(scope.environment, name, sink)
     builder.new_input(stream, Pipeline(), Interest.ALWAYS)
     builder.states.holds_no_texts()
 

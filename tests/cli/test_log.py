@@ -234,3 +234,26 @@ def test_a_run_that_has_just_begun_is_followed(
     ran = run("log", begun, "--follow")
     assert ran.err == f"{begun}: no worker has written there yet\n"
     assert "4 epochs, from input to probe" in ran.out
+
+
+def test_a_run_whose_workers_were_killed_before_they_had_events_is_over(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, killed = tmp_path / "run.log", tmp_path / "killed.log"
+
+    def main(worker: Any) -> None:
+        assert ps.observability.reading.is_written(log)
+        shutil.copytree(log, killed)  # which nothing has open, as after a kill
+
+    def wait(seconds: float) -> None:
+        raise AssertionError("waited for a run that is over")
+
+    ps.execute(main, log=ps.Log(log))
+    monkeypatch.setattr(following.time, "sleep", wait)
+    ran = run("log", killed, "--follow")
+    assert (ran.status, ran.err) == (
+        0,
+        "pointstamp: worker-0/operators.arrows ends without its end mark: the worker was stopped; "
+        "the 0 events of whole batches are here\n",
+    )
+    assert "killed.log: 1 worker" in ran.out

@@ -9,6 +9,7 @@ import gzip
 import json
 import math
 import os
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from pointstamp.errors import (
     ColumnError,
     FileFormatError,
     PositionError,
+    SchemaError,
     SinkError,
     SourceError,
     UsageError,
@@ -219,6 +221,47 @@ def test_lines_that_are_no_objects_are_refused(tmp_path: Path, text: str, said: 
     for block_bytes in (8, 1 << 20):
         with pytest.raises(WorkerError, match=said):
             records_of(tmp_path, block_bytes=block_bytes)
+
+
+@pytest.mark.parametrize(("name", "called"), [("a.parquet", "Parquet"), ("a.arrow", "Arrow")])
+def test_what_is_no_file_of_its_format_is_said_with_its_beginning(
+    tmp_path: Path, name: str, called: str
+) -> None:
+    (tmp_path / name).write_text("a,b\n1,2\n" * 9)
+    said = rf"{name}: a file of {called} was expected, and it begins with b'a,b\\n1,', as none does"
+    source = FileSource(tmp_path)
+    with pytest.raises(FileFormatError, match=said):
+        read(source, name)
+    if called == "Parquet":  # of a stream of Arrow the end is not known before
+        with pytest.raises(FileFormatError, match=said):
+            source.n_before(name, 1)
+
+
+def test_a_schema_may_be_a_text(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n,m,s\n1,2,x\n3,,y\n")
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), ("m", pa.float64())])
+    given = small(tmp_path, schema="n long, m double?")
+    assert [batch.schema for batch, _ in given.open("a.csv", None) if len(batch)] == [schema]
+    assert records_of(tmp_path, schema="n long, m double?") == [(1, 2.0), (3, None)]
+    assert FileSink(tmp_path / "out", schema="n long, m double?").schema == schema
+    fields = [types.SimpleNamespace(name="n", nullable=True, dataType=types.SimpleNamespace())]
+    fields[0].dataType.simpleString = lambda: "bigint"
+    assert records_of(tmp_path, schema=types.SimpleNamespace(fields=fields)) == [(1,), (3,)]
+    with pytest.raises(SchemaError, match="'n' is no column: write its name and type"):
+        FileSource(tmp_path, schema="n")
+    with pytest.raises(UsageError, match=r"schema is a pyarrow\.Schema, a text such as"):
+        FileSource(tmp_path, schema={"n": int})
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])  # of JSON Arrow says it
+def test_a_null_in_a_column_of_the_schema_that_has_none_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), ("m", pa.int64())])
+    (tmp_path / "a.csv").write_text("n,m\n,2\n")
+    pq.write_table(pa.table({"n": pa.array([None], pa.int64()), "m": [2]}), tmp_path / "a.parquet")
+    with pytest.raises(SchemaError, match=rf"{name}: column 'n' has a null, and the schema says"):
+        read(FileSource(tmp_path / name, schema=schema), name)
 
 
 def test_a_file_of_other_columns_is_named(tmp_path: Path) -> None:
@@ -540,6 +583,29 @@ def test_times_of_every_unit_are_read_from_json_as_they_are_written(
     assert through_json(tmp_path, batch).equals(batch)
 
 
+def test_offsets_and_zones_are_as_documented(tmp_path: Path) -> None:
+    offset, plain = "2026-01-01T00:00:00+02:00", "2026-01-01T00:00:00"
+    for name, text in (("offset", offset), ("plain", plain)):
+        (tmp_path / f"{name}.csv").write_text(f"t\n{text}\n")
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"t": "{text}"}}\n')
+
+    def time(file: str, zone: str | None) -> datetime.datetime:
+        schema = pa.schema([("t", pa.timestamp("us", zone))])
+        [[found]] = records_of(tmp_path / file, schema=schema)
+        return found
+
+    shifted, same = datetime.datetime(2025, 12, 31, 22), datetime.datetime(2026, 1, 1)
+    assert time("offset.jsonl", None) == shifted
+    assert time("plain.jsonl", None) == time("plain.csv", None) == same
+    in_utc = shifted.replace(tzinfo=datetime.UTC)
+    assert time("offset.jsonl", "UTC") == time("offset.csv", "UTC") == in_utc
+    assert time("plain.jsonl", "Europe/Paris") == same.replace(tzinfo=datetime.UTC)
+    with pytest.raises(WorkerError, match="expected no zone offset"):
+        time("offset.csv", None)
+    with pytest.raises(WorkerError, match="expected a zone offset"):
+        time("plain.csv", "UTC")
+
+
 def test_days_within_structs_and_lists_are_read_from_json(tmp_path: Path) -> None:
     days = [datetime.date(2020, 2, 29), None]
     records = [{"day": days[0], "days": days}, None, {"day": None, "days": None}]
@@ -791,6 +857,60 @@ def test_two_sinks_of_one_folder_are_refused(tmp_path: Path, other: str) -> None
     with pytest.raises(WorkerError, match="two sinks of this run write to this folder"):
         ps.run(flow, threads=True)
     assert list((tmp_path / "out").glob("part-*")) == []
+
+
+@pytest.mark.parametrize("is_source_first", [False, True])
+@pytest.mark.parametrize(
+    ("watched", "written", "is_refused"),
+    [
+        ("a", "a", True),
+        ("a", "a/b/c", True),
+        ("link", "a/b", True),
+        ("a/", "link", True),
+        ("a/b", "a", False),
+        ("a", "ab", False),
+        ("a", "a/_out", False),
+        ("a", "a/b/.out/c", False),
+    ],
+)
+def test_a_folder_that_is_watched_is_not_written_to(
+    tmp_path: Path, watched: str, written: str, *, is_refused: bool, is_source_first: bool
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a")
+    source = FileSource(f"{tmp_path}/{watched}", watch_s=0.1)
+    sink = FileSink(tmp_path / written, format="csv")
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow("first") as scope:
+            stream = scope.source(source) if is_source_first else scope.to_stream([])
+            if not is_source_first:
+                stream.sink(sink)
+        with worker.dataflow("second") as scope:
+            if is_source_first:
+                scope.to_stream([]).sink(sink)
+            else:
+                scope.source(source)
+        worker.drop_dataflow("first")
+        worker.drop_dataflow("second")
+
+    if is_refused:
+        with pytest.raises(WorkerError, match="would read what it writes: write to another"):
+            ps.execute(main)
+    else:
+        ps.execute(main)
+
+
+def test_a_folder_may_be_watched_when_the_sink_is_over(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([]).sink(FileSink(tmp_path, format="csv"))
+        worker.run()
+        with worker.dataflow("watching") as scope:
+            scope.source(FileSource(tmp_path, watch_s=0.1))
+        worker.drop_dataflow("watching")
+
+    ps.execute(main)
 
 
 def test_a_sink_refuses_what_does_not_fit(tmp_path: Path) -> None:

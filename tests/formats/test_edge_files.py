@@ -236,6 +236,19 @@ def test_an_empty_parquet_file_is_refused(tmp_path):
         edges_of(read_edges(path))
 
 
+@pytest.mark.parametrize("name", ["edges.parquet", "edges.PARQUET"])
+@pytest.mark.parametrize("data", [b"src,dst\n1,2\n", gzip.compress(b"1 2\n")], ids=["text", "gzip"])
+def test_what_is_named_parquet_and_is_none_is_refused(tmp_path, name, data):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(FileFormatError) as raised:
+        edges_of(read_edges(path))
+    assert f"{name}: a Parquet file was expected, which begins with b'PAR1'; found " in str(
+        raised.value
+    )
+    assert repr(data[:4]) in str(raised.value)
+
+
 def test_some_integers_do_not_make_a_file_of_names_one_of_integers():
     assert names_in(b"A1 17\nB2 C3\n17 A1\n")[1] == ["A1", "17", "B2", "C3"]
 
