@@ -6,6 +6,7 @@ Such a program never ends, and what it writes grows. Seen is what a source says 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pointstamp.dataflow.environment import Environment
@@ -31,7 +32,7 @@ def note_connector(environment: Environment, name: str, connector: Any) -> None:
                     "write to another folder"
                 )
     environment.connectors.append(noted)
-    environment.closers.callback(_leave, environment.connectors, noted)
+    environment.closers.at_end(partial(_leave, environment.connectors, noted))
 
 
 def _leave(connectors: list[tuple[str, Any]], noted: tuple[str, Any]) -> None:
