@@ -319,6 +319,11 @@ def key_types(batch: Any, key: list[str]) -> list[Any]:
     return [c.dtype if isinstance(c, np.ndarray) else c.type for c in columns]
 
 
+def types_of_key(batch: Any, key: Any) -> list[Any]:
+    """`key_types` by a key as `Stream.join` takes it; none of rows, whose keys have any type."""
+    return key_types(batch, key_names(key)) if kind_of(batch).has_columns else []
+
+
 def check_comparable(types: list[Any], others: list[Any]) -> None:
     """Refuse keys of which none can be equal: that they have no partners would say nothing.
 

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 from pointstamp.containers.join_index import (
     check_one_kind,
     check_values,
-    key_names,
-    key_types,
+    types_of_key,
     values_of,
 )
 from pointstamp.containers.registry import kind_of
@@ -56,7 +55,7 @@ class JoinedKeys:
             If its keys cannot be compared with those of the other side.
         """
         kind = kind_of(batch)
-        types: Any = key_types(batch, key_names(self._keys[side])) if kind.has_columns else []
+        types = types_of_key(batch, self._keys[side])
         seen = (kind, types)
         if seen == self._last[side]:
             return
