@@ -35,6 +35,7 @@ from pointstamp.errors import BuildError, DataError, InputError
 from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.operators.building import built, name_of, takes_names
 from pointstamp.operators.probe import Probe, probe_with
+from pointstamp.progress.explanation import HolderKind
 from pointstamp.runtime.run_options import check_options, memory_budget
 from pointstamp.runtime.watched_structure import structure_of
 from pointstamp.runtime.worker import Worker
@@ -146,6 +147,7 @@ class View:
                         scope, schema, name, append_only
                     )
                     collections.append(collection)
+            n_inputs = len(self._worker.environment.inputs)
             made: Any = built(build, scope, list(inputs), collections, by_name)  # type: ignore[arg-type]  # it passes them on
             self._is_single = isinstance(made, Collection)
             found = {_RESULT: made} if self._is_single else made
@@ -164,6 +166,8 @@ class View:
             }
             for checked in self._beside.checks:
                 probe_with(checked, self._probe, "Checked", lambda time, batch: None)
+            self._has_others = len(self._worker.environment.inputs) > n_inputs
+            """Whether `build` has made inputs itself, which `advance` does not advance."""
         self._all: list[CollectionInput | ClockHandle | UpsertHandle] = [
             *self._inputs.values(),
             *self._clocks.values(),
@@ -261,7 +265,8 @@ class View:
         ------
         InputError
             If a clock is set to less than before, or there is none of that name: the epoch goes
-            on then. If the view is closed.
+            on then. If the view is closed. If `build` has made an input itself that is behind, for
+            which the results wait: the changes come with the next epoch then.
         DataError
             If it is no value of the clock's type; if a result has a row more often than 64 bits
             can say.
@@ -275,7 +280,10 @@ class View:
             self._epoch += 1
             for input_ in self._all:
                 input_.advance_to(self._epoch)
-            self._worker.step_while(partial(self._probe.less_than, self._epoch))
+            if self._has_others:
+                self._step_with_others()
+            else:
+                self._worker.step_while(partial(self._probe.less_than, self._epoch))
             changes = {name: result.take() for name, result in self._results.items()}
         if SWEEPS.is_awake or TEXTS.n_entered != self._n_entered:
             self._n_entered = TEXTS.n_entered
@@ -503,6 +511,19 @@ class View:
                 f"{call}: the view of the inputs {self._input_names} is closed, at epoch "
                 f"{self._epoch}, and takes no more changes; its snapshot() can be read still"
             )
+
+    def _step_with_others(self) -> None:
+        """Complete the epoch, unless it waits for an input that nothing advances meanwhile."""
+        while self._probe.less_than(self._epoch):
+            if not self._worker.has_work:
+                for holder in self._probe.explain(self._epoch - 1):
+                    if holder.what is HolderKind.INPUT:
+                        raise InputError(
+                            f"the results wait for input {holder.operator}, which build has made "
+                            f"itself, and which is at {holder.time}: advance it to {self._epoch} "
+                            "or close it, before advance()"
+                        )
+            self._worker.step_or_park()
 
     def _set(self, clocks: dict[str, Any]) -> None:
         """Set all of some clocks, or none."""

@@ -208,3 +208,23 @@ def test_a_mean_of_finite_values_is_finite_where_their_sum_is_none() -> None:
     view.delete("t", [(-INFINITE,), (GREATEST,)])
     view.advance()
     assert list(view.snapshot()) == [(GREATEST, GREATEST)]
+
+
+def test_results_that_wait_for_an_input_of_build_say_so() -> None:
+    made = []
+
+    def build(scope: Any, a: Any) -> Any:
+        handle, b = scope.new_collection("k long", name="b")
+        made.append(handle)
+        return a.concat(b)
+
+    with ps.View(build, a="k long") as view:
+        view.insert("a", [(1,)])
+        with pytest.raises(InputError, match=r"input 'b' .* itself, and which is at 0: advance it"):
+            view.advance()
+        made[0].insert([(2,)])
+        made[0].advance_to(2)
+        assert view.advance() == [((1,), 1), ((2,), 1)]
+        made[0].close()
+        view.insert("a", [(3,)])
+        assert view.advance() == [((3,), 1)]
