@@ -311,7 +311,7 @@ OTHERS = {
     "join in a loop": (
         _in_a_loop(lambda x: x.join(x, on="a", how="semi")),
         _in_a_loop(lambda x: x.join(x, on="b", how="semi")),
-        r"by \(b\)",
+        "records for each b",
     ),
     "reduce in a loop": (_in_a_loop(_sizes("a")), _in_a_loop(_sizes("b")), r"by \(b\)"),
     "top_k in a loop": (_in_a_loop(_first("a")), _in_a_loop(_first("b")), r"by \(b\)"),
