@@ -8,10 +8,9 @@ infinite float; and it leaves out what a dictionary has under names of no column
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import DataError
@@ -36,8 +35,11 @@ def check_kept(rows: Iterable[Any], struct: StructType, operator: str) -> None:
     DataError
         If one is changed; it names the column.
     """
+    changed = _changed_fields(struct, "")
     for row in rows:
-        for path, value, why in _changed(row, struct, ""):
+        found = changed(row)
+        if found is not None:
+            path, value, why = found
             raise DataError(
                 f"operator {operator!r}: {path} does not keep {value!r:.200}: {why}; convert it "
                 "before, or give another schema"
@@ -47,63 +49,114 @@ def check_kept(rows: Iterable[Any], struct: StructType, operator: str) -> None:
 Change = tuple[str, Any, str]
 """Where a value is changed, the value, and what becomes of it."""
 
+Changed = Callable[[Any], Change | None]
+"""The first change of a value that PySpark takes for one of a type; None if it is kept."""
 
-def _changed(value: Any, kind: DataType, path: str) -> Iterator[Change]:
-    """What is changed of a value that PySpark takes for one of a type."""
+
+def _changed(kind: DataType, path: str) -> Changed | None:
+    """What is changed of values of a type; None if nothing ever is, and none is looked at."""
     from pyspark.sql import types
 
-    if value is None:
-        return
     if isinstance(kind, types.StructType):
-        yield from _changed_fields(value, kind, path)
-    elif isinstance(kind, types.ArrayType) and isinstance(value, list | tuple):
-        yield from _of_each(value, kind.elementType, path)
-    elif isinstance(kind, types.MapType) and isinstance(value, dict):
-        of_items = _of_each(value.values(), kind.valueType, path)
-        yield from chain(_of_each(value, kind.keyType, path), of_items)
-    elif why := _becomes(value, kind):
-        yield f"column {path!r}, which is {kind.simpleString()},", value, why
+        return _changed_fields(kind, path)
+    if isinstance(kind, types.ArrayType):
+        return _changed_parts(list | tuple, [(iter, _changed(kind.elementType, path))])
+    if isinstance(kind, types.MapType):
+        keys, values = _changed(kind.keyType, path), _changed(kind.valueType, path)
+        return _changed_parts(dict, [(iter, keys), (dict.values, values)])
+    why_of = _becomes(kind)
+    if why_of is None:
+        return None
+    of = f"column {path!r}, which is {kind.simpleString()},"
+
+    def changed(value: Any) -> Change | None:
+        why = None if value is None else why_of(value)
+        return None if why is None else (of, value, why)
+
+    return changed
 
 
-def _of_each(values: Iterable[Any], kind: DataType, path: str) -> Iterator[Change]:
-    return chain.from_iterable(_changed(value, kind, path) for value in values)
+def _changed_parts(
+    container: Any, parts: Sequence[tuple[Callable[[Any], Iterable[Any]], Changed | None]]
+) -> Changed | None:
+    """The same of what is in containers: `parts` are how to get at some of it, and its changes."""
+    looked_at = [(of, changed) for of, changed in parts if changed is not None]
+
+    def changed_part(value: Any) -> Change | None:
+        if isinstance(value, container):
+            for of, changed in looked_at:
+                for part in of(value):
+                    if (found := changed(part)) is not None:
+                        return found
+        return None
+
+    return changed_part if looked_at else None
 
 
-def _changed_fields(value: Any, struct: StructType, path: str) -> Iterator[Change]:
-    names: Sequence[str] = struct.names
-    if isinstance(value, dict):
-        if unknown := [name for name in value if name not in names]:
-            what = f"the struct {path!r}" if path else "a row"
-            yield what, value, f"it has {unknown[0]!r}, and columns are {', '.join(names)}"
-        value = [value.get(name) for name in names]
-    if isinstance(value, list | tuple):
-        for field, part in zip(struct.fields, value, strict=False):
-            yield from _changed(part, field.dataType, f"{path}.{field.name}".lstrip("."))
+def _changed_fields(struct: StructType, path: str) -> Changed:
+    """The same of structs, of which one that is a dictionary may have more names."""
+    names = struct.names
+    known, what = frozenset(names), f"the struct {path!r}" if path else "a row"
+    each = [_changed(f.dataType, f"{path}.{f.name}".lstrip(".")) for f in struct.fields]
+    looked_at = [
+        (place, name, changed)
+        for place, (name, changed) in enumerate(zip(names, each, strict=True))
+        if changed is not None
+    ]
+
+    def changed_field(value: Any) -> Change | None:
+        if isinstance(value, dict):
+            if not known.issuperset(value):
+                unknown = next(name for name in value if name not in known)
+                return what, value, f"it has {unknown!r}, and columns are {', '.join(names)}"
+            for _, name, changed in looked_at:
+                if (found := changed(value.get(name))) is not None:
+                    return found
+        elif isinstance(value, list | tuple):
+            for place, _, changed in looked_at:
+                if place < len(value) and (found := changed(value[place])) is not None:
+                    return found
+        return None
+
+    return changed_field
 
 
-def _becomes(value: Any, kind: DataType) -> str | None:
-    """What becomes of a value of a simple type, if that is another one."""
+def _becomes(kind: DataType) -> Callable[[Any], str | None] | None:
+    """What becomes of a value of a simple type, if that is another one; None of no value."""
     from pyspark.sql import types
 
     if isinstance(kind, types.StringType):
-        return None if isinstance(value, str) else "Spark makes a text of it"
+        return lambda value: None if isinstance(value, str) else "Spark makes a text of it"
     if isinstance(kind, types.DateType):
-        has_time = isinstance(value, datetime) and (value.time() != datetime.min.time())
-        return "Spark drops the time of the day" if has_time else None
+        return _date_becomes
     if isinstance(kind, types.TimestampNTZType):
-        has_zone = isinstance(value, datetime) and value.tzinfo is not None
-        return "Spark drops the zone" if has_zone else None
+        return _time_becomes
     if isinstance(kind, types.DecimalType):
-        return "Spark rounds it" if _has_more_digits(value, kind.scale) else None
-    if isinstance(kind, types.FloatType):
-        is_large = isinstance(value, float) and math.isfinite(value) and abs(value) >= _LARGEST
-        return "it is infinite as a float" if is_large else None
-    return None
+        scale = kind.scale
+        return lambda value: "Spark rounds it" if _has_more_digits(value, scale) else None
+    return _float_becomes if isinstance(kind, types.FloatType) else None
+
+
+def _date_becomes(value: Any) -> str | None:
+    has_time = isinstance(value, datetime) and value.time() != datetime.min.time()
+    return "Spark drops the time of the day" if has_time else None
+
+
+def _time_becomes(value: Any) -> str | None:
+    has_zone = isinstance(value, datetime) and value.tzinfo is not None
+    return "Spark drops the zone" if has_zone else None
+
+
+def _float_becomes(value: Any) -> str | None:
+    is_large = isinstance(value, float) and math.isfinite(value) and abs(value) >= _LARGEST
+    return "it is infinite as a float" if is_large else None
 
 
 def _has_more_digits(value: Any, scale: int) -> bool:
     """Whether a decimal has digits other than 0 behind those of a scale."""
     if not isinstance(value, Decimal) or not value.is_finite():
         return False
-    exponent = value.normalize().as_tuple().exponent
-    return isinstance(exponent, int) and -exponent > scale
+    # Not by arithmetic, which rounds to the digits of Python's context.
+    _, digits, exponent = value.as_tuple()
+    n_more = -int(exponent) - scale
+    return n_more > 0 and any(digits[-n_more:])
