@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
@@ -142,6 +142,10 @@ class Expression:
                 f"{self}.is_in is given {values!r}, and needs a list of values; whether a value is "
                 "in another collection says join(other, how='semi')"
             )
+        if isinstance(
+            values, Set
+        ):  # in one order in every process: workers compare what they build
+            values = sorted(values, key=repr)
         listed = [as_expression(value) for value in values]
 
         def bind(schema: Schema, bounds: list[Bound], what: Expression) -> Bound:

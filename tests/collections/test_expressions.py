@@ -337,6 +337,14 @@ def test_constants_that_a_column_cannot_have_are_not_among_its_values() -> None:
     assert values(found, "d decimal(9,2)", *rows) == [False, True, True, True, False]
 
 
+def test_the_values_of_a_set_are_in_one_order_in_every_process() -> None:
+    """Workers and checkpoints compare window functions by what they are called."""
+    values_of = [f"value {n}" for n in range(10, 30)]
+    assert str(col("t").is_in(set(values_of))) == str(col("t").is_in(values_of))
+    assert str(col("n").is_in(frozenset([3, 1]))) == "col('n').is_in([1, 3])"
+    assert values(col("n").is_in({3, None}), "n long?", (3,), (1,)) == [True, None]
+
+
 # Texts.
 
 
