@@ -36,8 +36,10 @@ def columns_named(given: Any) -> list[NamedColumn] | None:
     """
     if isinstance(given, str):
         return [_parsed(text) for text in split_at_commas(given)]
-    if hasattr(given, "fields"):  # of PySpark, which is not imported
-        return [_of_spark(field) for field in given.fields]
+    fields = getattr(given, "fields", None)
+    # Of PySpark, which is not imported; Arrow's structs have fields, too, of other attributes.
+    if isinstance(fields, list | tuple) and all(hasattr(field, "dataType") for field in fields):
+        return [_of_spark(field) for field in fields]
     return None
 
 

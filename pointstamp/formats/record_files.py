@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -281,9 +282,10 @@ class RecordFile:
                     "`jq -c '.[]'` makes them of it"
                 )
             self._check_objects(first, 0)
-            schema = self.schema
-            if schema is None:
+            if self.schema is None:
                 schema = parsed(self._utf8(first, 0), None).schema
+            else:  # of a null where there is to be none Arrow says neither where nor what it is
+                schema = pa.schema([field.with_nullable(True) for field in self.schema])
             text.skip(position)
             yield from self._blocks(text, lambda data: parsed(data, schema))
 
@@ -386,10 +388,11 @@ class RecordFile:
 
     def _check_columns(self, names: list[str]) -> None:
         assert self.schema is not None
-        missing = [name for name in self.schema.names if name not in names]
+        there = Counter(names)
+        missing = [name for name in self.schema.names if name not in there]
         if missing:
             raise ColumnError(f"{self.path}: has no columns {missing}; it has {names}")
-        several = [name for name in self.schema.names if names.count(name) > 1]
+        several = [name for name in self.schema.names if there[name] > 1]
         if several:
             raise ColumnError(f"{self.path}: has several columns {several}; it has {names}")
 

@@ -249,19 +249,29 @@ def test_a_schema_may_be_a_text(tmp_path: Path) -> None:
     assert records_of(tmp_path, schema=types.SimpleNamespace(fields=fields)) == [(1,), (3,)]
     with pytest.raises(SchemaError, match="'n' is no column: write its name and type"):
         FileSource(tmp_path, schema="n")
-    with pytest.raises(UsageError, match=r"schema is a pyarrow\.Schema, a text such as"):
-        FileSource(tmp_path, schema={"n": int})
+    for other in ({"n": int}, pa.struct([("n", pa.int64())])):  # which has fields, too
+        with pytest.raises(UsageError, match=r"schema is a pyarrow\.Schema, a text such as"):
+            FileSource(tmp_path, schema=other)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])  # of JSON Arrow says it
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.jsonl"])
 def test_a_null_in_a_column_of_the_schema_that_has_none_is_refused(
     tmp_path: Path, name: str
 ) -> None:
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False), ("m", pa.int64())])
     (tmp_path / "a.csv").write_text("n,m\n,2\n")
+    (tmp_path / "a.jsonl").write_text('{"m": 2}\n')
     pq.write_table(pa.table({"n": pa.array([None], pa.int64()), "m": [2]}), tmp_path / "a.parquet")
     with pytest.raises(SchemaError, match=rf"{name}: column 'n' has a null, and the schema says"):
         read(FileSource(tmp_path / name, schema=schema), name)
+
+
+@pytest.mark.parametrize("text", ['{"day": null}\n', "{}\n"])
+def test_of_a_null_in_json_its_column_is_said_whatever_its_type(tmp_path: Path, text: str) -> None:
+    """A day is read of a text or of a number; that it is neither was said of the other rows."""
+    (tmp_path / "a.jsonl").write_text('{"day": "2020-01-01"}\n' + text)
+    with pytest.raises(SchemaError, match="column 'day' has a null, and the schema says"):
+        read(FileSource(tmp_path, schema="day date"), "a.jsonl")
 
 
 def test_a_file_of_other_columns_is_named(tmp_path: Path) -> None:
