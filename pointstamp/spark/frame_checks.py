@@ -73,7 +73,8 @@ def check_weights(edges: DataFrame, name: str) -> None:
 
 def minds_case(frame: DataFrame) -> bool:
     """Whether names of columns that differ in upper and lower case differ to Spark."""
-    return frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    said = frame.sparkSession.conf.get("spark.sql.caseSensitive")
+    return str(said).lower() == "true"  # as it was written, which may be "True"
 
 
 def check_columns(frame: DataFrame, needed: Sequence[str], what: str) -> None:
@@ -102,8 +103,10 @@ def check_one_name(
 
 def check_all_names(frame: DataFrame, what: str) -> None:
     """Refuse columns of which two have one name to Spark, where all are needed."""
-    for name in frame.columns:
-        check_one_name(frame, name, what)
+    names = frame.columns
+    if len({name.lower() for name in names}) < len(names):
+        for name in names:
+            check_one_name(frame, name, what, names)
 
 
 def check_elements(frame: DataFrame, names: Sequence[str]) -> None:
