@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pointstamp.containers.column_texts import columns_named
-from pointstamp.errors import UsageError
+from pointstamp.errors import SchemaError, UsageError
 
 _ASCII = "".join(map(chr, range(128)))
 
@@ -104,7 +104,7 @@ def schema_of(found: Any) -> pa.Schema | None:
     UsageError
         If it is none of these.
     SchemaError
-        If a text is none, or has a type that there is not.
+        If a text is none, or has a type that there is not; if it names a column twice.
 
     >>> schema_of("n long, word string?")
     n: int64 not null
@@ -123,6 +123,10 @@ def schema_of(found: Any) -> pa.Schema | None:
             "schema is a pyarrow.Schema, a text such as 'shop long, item string?' or a Spark "
             f"StructType; found {found!r}"
         )
+    names = [name for name, _, _ in named]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SchemaError(f"two columns are called {twice!r}, in schema={found!r}; rename one")
     return pa.schema([pa.field(name, kind.arrow(), null) for name, kind, null in named])
 
 

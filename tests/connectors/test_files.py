@@ -249,6 +249,8 @@ def test_a_schema_may_be_a_text(tmp_path: Path) -> None:
     assert records_of(tmp_path, schema=types.SimpleNamespace(fields=fields)) == [(1,), (3,)]
     with pytest.raises(SchemaError, match="'n' is no column: write its name and type"):
         FileSource(tmp_path, schema="n")
+    with pytest.raises(SchemaError, match="two columns are called 'n', in schema='n long, n long'"):
+        FileSink(tmp_path, schema="n long, n long")
     for other in ({"n": int}, pa.struct([("n", pa.int64())])):  # which has fields, too
         with pytest.raises(UsageError, match=r"schema is a pyarrow\.Schema, a text such as"):
             FileSource(tmp_path, schema=other)
