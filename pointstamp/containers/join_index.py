@@ -267,6 +267,12 @@ def check_one_kind(kind: str, other: str) -> None:
         raise _kinds_differ(kind, other)
 
 
+def name_of_rows(batch: Any) -> str:
+    """The name of the kind of a batch; that of lists for all of rows, which an index takes."""
+    kind = kind_of(batch)
+    return kind.name if kind.has_columns else kind_of([]).name
+
+
 def _kinds_differ(kind: str, other: str) -> SchemaError:
     return SchemaError(
         f"a join needs one kind of container on both sides; one has {kind} and the other {other}"

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from pointstamp.containers.join_index import (
     check_one_kind,
     check_values,
+    name_of_rows,
     types_of_key,
     values_of,
 )
@@ -33,10 +34,15 @@ class JoinedKeys:
     ----------
     keys : tuple
         Of the left side and of the right side, as for `Stream.join`.
+    takes_any_rows : bool
+        Whether containers without columns are joined with those of any other such kind.
     """
 
-    def __init__(self, keys: tuple[Any, Any], info: OperatorInfo) -> None:
+    def __init__(
+        self, keys: tuple[Any, Any], info: OperatorInfo, *, takes_any_rows: bool = False
+    ) -> None:
         self._keys = keys
+        self._takes_any_rows = takes_any_rows
         self._name = info.name
         self._last: list[Any] = [None, None]
         """Per side, the kind of container that came last, and the types of its key."""
@@ -60,7 +66,8 @@ class JoinedKeys:
         if seen == self._last[side]:
             return
         self._last[side] = seen
-        found = kind.name, tuple(map(values_of, types))
+        name = name_of_rows(batch) if self._takes_any_rows else kind.name
+        found = name, tuple(map(values_of, types))
         if found not in self._known[side]:
             said = [*map(str, types)]
             self._publish((side, *found, said))

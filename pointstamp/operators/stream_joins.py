@@ -82,7 +82,7 @@ def join(
     ) -> Callable[[list[Input], list[Output]], None]:
         make = _RetainedSide if retain else _PerTimeSide
         sides = make(keys[0], keys[1], timestamp), make(keys[1], keys[0], timestamp)
-        joined_keys = JoinedKeys(keys, info) if info.peers > 1 else None
+        joined_keys = JoinedKeys(keys, info, takes_any_rows=True) if info.peers > 1 else None
         if info.states.durable_state is not None:
             for side, which in zip(sides, ("left", "right"), strict=True):
                 side.declare(which, info.states)

@@ -142,3 +142,13 @@ def test_they_are_joined(make: Any, retain: bool) -> None:
     assert joined("anti") == [("b", 2)]
     if make is notes:
         assert len(joined("full")) == 4
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_are_joined_with_those_of_another_container(workers: int) -> None:
+    def build(scope: Any) -> Any:
+        left, right = stream_of(scope, notes, LEFT), stream_of(scope, list, RIGHT)
+        return left.join(right, lambda record: record[0])
+
+    pairs = [(("a", 1), ("a", 3)), (("a", 14), ("a", 3))]
+    assert sorted(record for _, record in collect(build, workers)) == pairs
