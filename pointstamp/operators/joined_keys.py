@@ -1,10 +1,10 @@
 """The keys of a join on both sides, over all workers: whether they can be compared at all.
 
 Keys of which none can be equal, such as texts and numbers, are refused rather than joined to
-nothing. Where both sides come to one worker it sees that itself. But records go where the hash of
-their key says: with few keys one side may come to this worker alone, and the other to another. So
-each worker publishes what keys it has, and whether a join is refused does not depend on how many
-workers there are.
+nothing. Where both sides come to one worker at a time it sees that itself. But records go where the
+hash of their key says: with few keys one side may come to this worker alone, and the other to
+another, or at another time. So each worker notes and publishes what keys it has, and whether a join
+is refused does not depend on how many workers there are.
 """
 
 from __future__ import annotations

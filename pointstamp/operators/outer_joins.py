@@ -52,7 +52,7 @@ def join_complete(
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
         known = list(schemas)
-        joined_keys = JoinedKeys(keys, info) if info.peers > 1 else None
+        joined_keys = JoinedKeys(keys, info)
         stash: Stash[tuple[list[Any], list[Any]]] = Stash(
             info, lambda: (info.new_batches(), info.new_batches())
         )
@@ -60,8 +60,7 @@ def join_complete(
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             for number, input_ in enumerate(inputs[:2]):
                 for time, batch in input_:
-                    if joined_keys is not None:
-                        joined_keys.see(number, batch)
+                    joined_keys.see(number, batch)
                     stash.at(time)[number].append(batch)
             for side, input_ in zip(sides, inputs[2:], strict=True):
                 for _, found in input_:

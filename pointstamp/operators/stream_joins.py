@@ -82,7 +82,7 @@ def join(
     ) -> Callable[[list[Input], list[Output]], None]:
         make = _RetainedSide if retain else _PerTimeSide
         sides = make(keys[0], keys[1], timestamp), make(keys[1], keys[0], timestamp)
-        joined_keys = JoinedKeys(keys, info, takes_any_rows=True) if info.peers > 1 else None
+        joined_keys = JoinedKeys(keys, info, takes_any_rows=True)
         if info.states.durable_state is not None:
             for side, which in zip(sides, ("left", "right"), strict=True):
                 side.declare(which, info.states)
@@ -92,8 +92,7 @@ def join(
             for own in (0, 1):
                 mine, theirs, others = sides[own], sides[1 - own], inputs[1 - own].frontier
                 for at, batch in inputs[own]:
-                    if joined_keys is not None:
-                        joined_keys.see(own, batch)
+                    joined_keys.see(own, batch)
                     for time, asked, found in theirs.pairs(batch, at.time):
                         pair = (found, asked) if own else (asked, found)
                         _send(output, at, time, paired(*pair, keys[1]))

@@ -358,9 +358,8 @@ class Join:
         self._joined_keys: JoinedKeys | None = None
 
     def begin(self, info: OperatorInfo) -> None:
-        """Compare keys with those that come to other workers, too, if there are any."""
-        if info.peers > 1:
-            self._joined_keys = JoinedKeys(self._keys, info)
+        """Compare keys with those of other times, and those that come to other workers."""
+        self._joined_keys = JoinedKeys(self._keys, info)
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """All; raises where they cannot be joined, which is known long before a window ends."""

@@ -35,9 +35,13 @@ def check_kept(rows: Iterable[Any], struct: StructType, operator: str) -> None:
     DataError
         If one is changed; it names the column.
     """
+    from pyspark.sql.types import MapType
+
     changed = _changed_fields(struct, "")
+    # So PySpark calls the column of a schema that is no struct, and each row is its value.
+    is_map = struct.names == ["value"] and isinstance(struct.fields[0].dataType, MapType)
     for row in rows:
-        found = changed(row)
+        found = changed((row,) if is_map and isinstance(row, dict) else row)
         if found is not None:
             path, value, why = found
             raise DataError(

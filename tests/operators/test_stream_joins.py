@@ -371,6 +371,24 @@ def test_a_join_is_refused_however_many_workers_there_are(
         assert isinstance(first_cause(raised.value), (SchemaError, ColumnError))
 
 
+@pytest.mark.parametrize("peers", [1, 2])
+def test_a_join_is_refused_where_sides_come_at_different_times(peers: int) -> None:
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            left, numbers = scope.new_input()
+            right, texts = scope.new_input()
+            numbers.join(texts, "k", retain=False)
+        left.send_batch(pa.record_batch({"k": [1]}))
+        left.close()
+        right.advance_to(1)
+        right.send_batch(pa.record_batch({"k": ["1"]}))
+        right.close()
+        worker.run()
+
+    with pytest.raises(WorkerError, match="keys of a join cannot be compared"):
+        ps.simulate(main, workers=peers, seed=1)
+
+
 @pytest.mark.parametrize("peers", [1, 2, 4])
 @pytest.mark.parametrize("windows", [ps.Tumbling(10), ps.Sessions(10)])
 def test_a_join_of_windows_is_refused_however_many_workers_there_are(

@@ -70,3 +70,10 @@ def test_values_that_spark_would_change_are_refused(kind: Any, value: Any, says:
 def test_names_of_no_column_are_refused() -> None:
     with pytest.raises(DataError, match=r"a row does not keep .* it has 'X', and columns are"):
         check_kept([{"first": 1, "X": "a"}], struct_of(t.StringType()), "mine")
+
+
+def test_the_keys_of_a_map_are_no_names_of_columns() -> None:
+    column = t.StructType([t.StructField("value", t.MapType(t.StringType(), t.StringType()))])
+    check_kept([{"a": "b"}, {"value": "c"}], column, "mine")
+    with pytest.raises(DataError, match=r"column 'value', .* does not keep 5"):
+        check_kept([{"a": 5}], column, "mine")
