@@ -104,19 +104,18 @@ def cast_ids(column: Any, kind: Any, what: str) -> Any:
 def one_type(kinds: Sequence[Any]) -> Any:
     """The type that ids in columns of these types have together: of integers the narrowest for all.
 
-    That of the first column where they are not all integers, and where no integer has the values
-    of all, as none has those of uint64 and of one that is signed: then `cast_ids` refuses values
-    that do not fit.
+    That of the first column where they are not all integers. As no type has the values of uint64
+    and of one that is signed, these are uint64, and `cast_ids` refuses those below 0.
 
     >>> one_type([pa.int8(), pa.int32()]), one_type([pa.uint8(), pa.int8()])
     (DataType(int32), DataType(int16))
-    >>> one_type([pa.uint64(), pa.int8()])
+    >>> one_type([pa.int8(), pa.uint64()])
     DataType(uint64)
     """
     if len(set(kinds)) == 1 or not all(map(pa.types.is_integer, kinds)):
         return kinds[0]
     wide = (kind for kind in _INTEGERS if all(_has_all_of(kind, one) for one in kinds))
-    return next(wide, kinds[0])
+    return next(wide, pa.uint64())
 
 
 _INTEGERS = (

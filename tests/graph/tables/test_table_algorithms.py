@@ -433,7 +433,7 @@ def test_ids_of_edges_alone_have_the_wider_type_of_integers(turned):
         (pa.int32(), pa.uint32(), pa.int64()),
         (pa.uint64(), pa.uint8(), pa.uint64()),
         (pa.uint64(), pa.int64(), pa.uint64()),  # no integer has the values of both
-        (pa.int64(), pa.uint64(), pa.int64()),
+        (pa.int8(), pa.uint64(), pa.uint64()),
     ],
 )
 def test_ids_of_edges_alone_have_the_values_of_signed_and_unsigned_integers(source, target, found):
