@@ -142,9 +142,8 @@ class Expression:
                 f"{self}.is_in is given {values!r}, and needs a list of values; whether a value is "
                 "in another collection says join(other, how='semi')"
             )
-        if isinstance(
-            values, Set
-        ):  # in one order in every process: workers compare what they build
+        if isinstance(values, Set):
+            # In one order in every process: workers compare what they build.
             values = sorted(values, key=repr)
         listed = [as_expression(value) for value in values]
 
