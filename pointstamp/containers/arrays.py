@@ -39,7 +39,7 @@ from pointstamp.kernels.deal import (
 )
 from pointstamp.kernels.hashing import Hashes, combine_columns, contiguous, hash_column
 from pointstamp.kernels.partition import partition
-from pointstamp.kernels.permute import gather
+from pointstamp.kernels.permute import Places, gather
 
 Array = npt.NDArray[Any]
 
@@ -321,7 +321,7 @@ class ArraysKind(Kind[Arrays]):
         """The columns of both sides."""
         return self.with_columns(left, columns_of_right(self, left, right, key, suffix))
 
-    def take(self, batch: Arrays, places: npt.NDArray[np.int64]) -> Arrays:
+    def take(self, batch: Arrays, places: Places) -> Arrays:
         """One gather per column."""
         if len(places) < _FEW_PLACES:
             return Arrays({name: column[places] for name, column in batch.items()})

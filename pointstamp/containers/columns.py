@@ -40,7 +40,7 @@ from pointstamp.kernels.hashing import (
     hash_times,
 )
 from pointstamp.kernels.partition import partition
-from pointstamp.kernels.permute import gather, gather_texts
+from pointstamp.kernels.permute import Places, gather, gather_texts
 
 # Any, since the stubs of pyarrow give each type of column a class of its own, without
 # the buffers that are read here.
@@ -180,7 +180,7 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         columns = [pa.array([], field.type) for field in schema]
         return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
-    def take(self, batch: pa.RecordBatch, places: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    def take(self, batch: pa.RecordBatch, places: Places) -> pa.RecordBatch:
         """One gather per column."""
         return _gathered(batch, arrow_array(places))
 

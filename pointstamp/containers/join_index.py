@@ -1,7 +1,7 @@
 """Hash index of one side of a join: records by key, looked up by key, a batch at a time.
 
-Columns are found by the stable hashes of their keys, in a `Multimap` of the numbers of
-their records. Hashes of one column of integers are as good as the integers; others may
+Columns are found by the stable hashes of their keys, which have the numbers of their records
+(`record_numbers`). Hashes of one column of integers are as good as the integers; others may
 be equal by chance, so the keys of what was found are compared. A null is no key, and a
 NaN none either, as in SQL. Rows are found in a dict, by keys as Python compares them, but
 that a NaN is no key there either, although it equals itself while it is one object.
@@ -26,11 +26,12 @@ import numpy.typing as npt
 
 from pointstamp.containers.kept_records import KeptRecords
 from pointstamp.containers.keys import check_rows_key, hashable_key
+from pointstamp.containers.record_numbers import RecordNumbers
 from pointstamp.containers.registry import kind_of
 from pointstamp.containers.row_lists import keep_rows, matching_rows
 from pointstamp.errors import ColumnError, SchemaError
-from pointstamp.kernels.hash_join import Multimap, add_values, find_values, no_values
 from pointstamp.kernels.hashing import UNITS_OF_DATES
+from pointstamp.kernels.permute import Places
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -49,6 +50,11 @@ class JoinIndex(Protocol):
 
     def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, Any, Any]]:
         """(time, records of `batch`, the kept record of equal key of each), of all pairs."""
+
+    def meet(
+        self, batch: Any, time: Any, others: JoinIndex | None, arrive: Arrive
+    ) -> Iterator[tuple[Any, Any, Any]]:
+        """The `pairs` of a batch with the other side, if there is anything of it; and `add` it."""
 
     def merge_times(self, is_past: Callable[[Any], bool]) -> None:
         """`arrive` gives for times of which `is_past` is true what it gives for None."""
@@ -97,6 +103,12 @@ class RowsIndex:
         for at, (own, others) in found.items():
             yield at, own, others
 
+    def meet(
+        self, batch: Any, time: Any, others: JoinIndex | None, arrive: Arrive
+    ) -> Iterator[tuple[Any, list[Any], list[Any]]]:
+        """Pairs with what `others` keeps, and keep the batch."""
+        return _met_and_kept(self, batch, time, others, arrive)
+
     def merge_times(self, is_past: Callable[[Any], bool]) -> None:
         """Nothing: a time beside each row costs the same whatever it is."""
 
@@ -124,63 +136,88 @@ class ColumnsIndex:
     def __init__(self, own_key: Any, other_key: Any) -> None:
         self._own_key = key_names(own_key)
         self._other_key = key_names(other_key)
-        self._index: Multimap = no_values()
+        self._numbers = RecordNumbers()
         self._kept: KeptRecords | None = None
         self._types: list[Any] = []
         """Of the columns of the key, of what is kept."""
         self._other_types: list[Any] = []
         """The same of what asked last, which can be compared with those."""
-        self._n = 0
         self._n_past = 0
         self._runs: deque[tuple[int, Any]] = deque()
         """(first record, time) of what came together, of those that are not past."""
 
     def add(self, batch: Any, time: Any) -> None:
         """Keep a batch that came at `time`."""
-        batch, keys = _keyed(batch, self._own_key)
-        if not len(keys):
-            return
-        if not self._runs or self._runs[-1][1] != time:
-            self._runs.append((self._n, time))
-        self._index = add_values(self._index, keys, np.arange(self._n, self._n + len(keys)))
-        if self._kept is None:
-            self._kept = KeptRecords(batch)
-            self._types = key_types(batch, self._own_key)
-        else:
-            self._kept.add(batch)
-        self._n += len(keys)
+        batch, hashes = _keyed(batch, self._own_key)
+        if len(hashes):
+            self._keep(batch, time)
+            self._numbers.add(hashes)
 
     def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, Any, Any]]:
         """Pairs with the records of `batch`."""
         if self._kept is None:
             return
-        if type(batch) is not self._kept.container:
-            raise differ(batch, self._kept.batches()[0])
-        types = key_types(batch, self._other_key)
-        if types != self._other_types:
-            check_comparable(types, self._types)
-            self._other_types = types
-        batch, keys = _keyed(batch, self._other_key)
-        records, rows = find_values(self._index, keys)
-        if not len(rows):
+        self._check(batch, self._kept)
+        batch, hashes = _keyed(batch, self._other_key)
+        yield from self._taken_by_time(batch, self._numbers.find(hashes), arrive)
+
+    def meet(
+        self, batch: Any, time: Any, others: JoinIndex | None, arrive: Arrive
+    ) -> Iterator[tuple[Any, Any, Any]]:
+        """Pairs with what `others` keeps, and keep the batch."""
+        if not isinstance(others, ColumnsIndex) or others._kept is None:
+            yield from _met_and_kept(self, batch, time, others, arrive)
             return
-        for at, of in self._by_time(rows, arrive):
-            own, other = self._taken(self._kept, batch, records[of], rows[of])
-            if kind_of(own).length(own):
-                yield at, own, other
+        others._check(batch, others._kept)
+        batch, hashes = _keyed(batch, self._own_key)
+        if len(hashes):
+            self._keep(batch, time)
+            found = self._numbers.meet(hashes, others._numbers)
+            yield from others._taken_by_time(batch, found, arrive)
 
     def merge_times(self, is_past: Callable[[Any], bool]) -> None:
         """Forget the times of the oldest records as far as they are past."""
         while self._runs and is_past(self._runs[0][1]):
             self._runs.popleft()
-            self._n_past = self._runs[0][0] if self._runs else self._n
+            self._n_past = self._runs[0][0] if self._runs else self._numbers.n
 
     def batches(self) -> Iterator[Any]:
         """The batches, as they were put together."""
         if self._kept is not None:
             yield from self._kept.batches()
 
-    def _by_time(self, rows: Ints, arrive: Arrive) -> Iterator[tuple[Any, Any]]:
+    def _check(self, batch: Any, kept: KeptRecords) -> None:
+        """Refuse a batch that cannot be joined with what is kept."""
+        if type(batch) is not kept.container:
+            raise differ(batch, kept.batches()[0])
+        types = key_types(batch, self._other_key)
+        if types != self._other_types:
+            check_comparable(types, self._types)
+            self._other_types = types
+
+    def _keep(self, batch: Any, time: Any) -> None:
+        """All but the numbers."""
+        if not self._runs or self._runs[-1][1] != time:
+            self._runs.append((self._numbers.n, time))
+        if self._kept is None:
+            self._kept = KeptRecords(batch)
+            self._types = key_types(batch, self._own_key)
+        else:
+            self._kept.add(batch)
+
+    def _taken_by_time(
+        self, batch: Any, found: tuple[Places, Places], arrive: Arrive
+    ) -> Iterator[tuple[Any, Any, Any]]:
+        """The pairs of records of `batch` with kept ones, by the numbers of both."""
+        records, rows = found
+        if self._kept is None or not len(rows):
+            return
+        for at, of in self._by_time(rows, arrive):
+            own, other = self._taken(self._kept, batch, records[of], rows[of])
+            if kind_of(own).length(own):
+                yield at, own, other
+
+    def _by_time(self, rows: Places, arrive: Arrive) -> Iterator[tuple[Any, Any]]:
         """(time, which of `rows` arrive then), together all."""
         begins = np.array([self._n_past, *(begin for begin, _ in self._runs)])
         times = [arrive(time) for time in (None, *(time for _, time in self._runs))]
@@ -198,7 +235,9 @@ class ColumnsIndex:
             elif present[number]:
                 yield time, np.flatnonzero(arrivals == number)
 
-    def _taken(self, kept: KeptRecords, batch: Any, records: Ints, rows: Ints) -> tuple[Any, Any]:
+    def _taken(
+        self, kept: KeptRecords, batch: Any, records: Places, rows: Places
+    ) -> tuple[Any, Any]:
         """Both sides of the pairs, whose order may change; what only has equal hashes is out."""
         kind = kind_of(batch)
         if len(self._own_key) == 1 and kept.has_plain(self._own_key[0]):
@@ -213,6 +252,15 @@ class ColumnsIndex:
         if is_pair is not None and not is_pair.all():
             own, other = (kind.take(side, np.flatnonzero(is_pair)) for side in (own, other))
         return own, other
+
+
+def _met_and_kept(
+    index: JoinIndex, batch: Any, time: Any, others: JoinIndex | None, arrive: Arrive
+) -> Iterator[tuple[Any, Any, Any]]:
+    """`JoinIndex.meet`, one after the other."""
+    if others is not None:
+        yield from others.pairs(batch, arrive)
+    index.add(batch, time)
 
 
 def paired(left: Any, right: Any, right_key: Any) -> Any:

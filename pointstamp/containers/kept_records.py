@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pointstamp.containers.registry import kind_of
 from pointstamp.kernels.key_tables import with_room
-from pointstamp.kernels.permute import gather
+from pointstamp.kernels.permute import Places, gather
 
 Ints = npt.NDArray[np.int64]
 Plain = Mapping[str, npt.NDArray[Any]]
@@ -59,9 +59,9 @@ class KeptRecords:
         return self._kept.has_plain(name)
 
     def take(
-        self, rows: Ints, known: Mapping[str, npt.NDArray[Any]] | None = None
+        self, rows: Places, known: Mapping[str, npt.NDArray[Any]] | None = None
     ) -> tuple[Ints | None, Any]:
-        """The records of these numbers, int64[m] (at least one), and the order they come in.
+        """The records of these numbers, int32[m] or int64[m], m > 0, and the order they come in.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class _Columns:
         of = self._of_name.get(name)
         return of is not None and self._columns[of].dtype.kind == "i"
 
-    def take(self, rows: Ints, known: Plain) -> tuple[None, Any]:
+    def take(self, rows: Places, known: Plain) -> tuple[None, Any]:
         """In the same order."""
         n = self._n
         known = {self._of_name[name]: values for name, values in known.items()}
@@ -166,7 +166,7 @@ class _Batches:
         """None."""
         return False
 
-    def take(self, rows: Ints, known: Plain) -> tuple[Ints | None, Any]:
+    def take(self, rows: Places, known: Plain) -> tuple[Ints | None, Any]:
         """From each batch after the other."""
         kind = self._kind
         if len(self._batches) == 1:

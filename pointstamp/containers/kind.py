@@ -37,7 +37,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,9 @@ from pointstamp.containers.keys import (
     hashable_key,
 )
 from pointstamp.errors import ColumnError, ContainerError
+
+if TYPE_CHECKING:
+    from pointstamp.kernels.permute import Places
 
 C = TypeVar("C")
 
@@ -246,8 +249,8 @@ class Kind(Generic[C]):
 
     # Some of the records.
 
-    def take(self, batch: C, places: Ints) -> C:
-        """The records at `places`, int64[m], in that order, with repetitions."""
+    def take(self, batch: C, places: Places) -> C:
+        """The records at `places`, int32[m] or int64[m], in that order, with repetitions."""
         if not len(places):
             return self.slice(batch, 0, 0)
         bounds = np.flatnonzero(np.diff(places, prepend=places[0] - 2, append=-2) != 1).tolist()

@@ -10,7 +10,7 @@ import pickle
 import reprlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 import numpy as np
@@ -21,6 +21,9 @@ from pointstamp.containers.key_hashes import is_its_own_key, is_plain, split_by_
 from pointstamp.containers.keys import check_rows_key, hash_keys, hashable_key
 from pointstamp.containers.kind import Buffer, Key, Kind
 from pointstamp.errors import ContainerError, SerializationError
+
+if TYPE_CHECKING:
+    from pointstamp.kernels.permute import Places
 
 _DIGIT, _WORD = 2**30, 2**60
 _TUPLE, _FLOAT, _SMALL_INT, _INT = map(sys.getsizeof, ((), 0.0, 1, _DIGIT))
@@ -95,7 +98,7 @@ class RowsKind(Kind[list[Any]]):
         """One list of lists."""
         return [list(parts)]
 
-    def take(self, batch: list[Any], places: npt.NDArray[np.int64]) -> list[Any]:
+    def take(self, batch: list[Any], places: Places) -> list[Any]:
         """The records at some places."""
         return [batch[place] for place in places.tolist()]
 

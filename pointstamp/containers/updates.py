@@ -19,12 +19,13 @@ import numpy.typing as npt
 
 from pointstamp.containers.arrays import BLOCK_BYTES
 from pointstamp.containers.dictionary import TEXTS
-from pointstamp.containers.kind import Buffer, Hashes, Ints, Key, Kind
+from pointstamp.containers.kind import Buffer, Hashes, Key, Kind
 from pointstamp.containers.registry import register
 from pointstamp.containers.rows import dump, dump_records
 from pointstamp.errors import ContainerError
 from pointstamp.kernels.consolidation import concatenate
 from pointstamp.kernels.group_states import hash_words, split_rows
+from pointstamp.kernels.permute import Places
 
 Rows = npt.NDArray[np.int64]
 
@@ -133,7 +134,7 @@ class UpdatesKind(Kind[Updates]):
         """One array of several."""
         return Updates(concatenate([batch.rows for batch in batches]), batches[0].texts)
 
-    def take(self, batch: Updates, places: Ints) -> Updates:
+    def take(self, batch: Updates, places: Places) -> Updates:
         """The rows at some places."""
         return Updates(batch.rows[places], batch.texts)
 

@@ -111,6 +111,19 @@ def find_values(kept: Multimap, keys: Ints) -> tuple[Ints, Ints]:
     return values_of(*kept, contiguous(keys))
 
 
+def all_values(kept: Multimap) -> tuple[Ints, Ints]:
+    """All keys, one for each value, and the values, those of a key in their order.
+
+    >>> kept = add_values(no_values(), np.array([7, 7]), np.array([1, 2]))
+    >>> keys, values = all_values(kept)
+    >>> keys.tolist(), values.tolist()
+    ([7, 7], [1, 2])
+    """
+    keys = kept.slots[kept.slots[:, 1] != 0, 0]
+    records, values = find_values(kept, keys)
+    return keys[records], values
+
+
 def _are_small(values: Ints) -> bool:
     """Whether all are as int32 what they are."""
     limits = np.iinfo(np.int32)
@@ -119,13 +132,8 @@ def _are_small(values: Ints) -> bool:
 
 def _widened(kept: Multimap) -> Multimap:
     """The same values as int64, of which half as many are beside their keys."""
-    keys = kept.slots[kept.slots[:, 1] != 0, 0]
     lists = np.empty(len(kept.lists), np.int64)
-    wide = Multimap(np.zeros_like(kept.slots), 0, lists, 0)
-    if not len(keys):
-        return wide
-    records, values = find_values(kept, keys)
-    return add_values(wide, keys[records], values)
+    return add_values(Multimap(np.zeros_like(kept.slots), 0, lists, 0), *all_values(kept))
 
 
 _LEAST = 4

@@ -536,31 +536,37 @@ ctypedef fused Word:
     uint64_t
 
 
-cdef void gather_over(
-    const Word[::1] values, const int64_t[::1] order, Word[::1] found
-) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(order.shape[0]):
-        found[i] = values[order[i]]
+ctypedef fused Place:
+    int32_t
+    int64_t
 
 
-def gather_words(values, const int64_t[::1] order):
+def gather_words(values, order):
     found = np.empty(order.shape[0], values.dtype)
-    cdef int width = values.itemsize
-    if width == 8:
-        gather_as[uint64_t](values, order, found)
-    elif width == 4:
-        gather_as[uint32_t](values, order, found)
-    elif width == 2:
-        gather_as[uint16_t](values, order, found)
+    if order.itemsize == 4:
+        gather_by[int32_t](values, order, found)
     else:
-        gather_as[uint8_t](values, order, found)
+        gather_by[int64_t](values, order, found)
     return found
 
 
-cdef gather_as(const Word[::1] values, const int64_t[::1] order, Word[::1] found):
+cdef gather_by(values, const Place[::1] order, found):
+    cdef int width = values.itemsize
+    if width == 8:
+        gather_as[uint64_t, Place](values, order, found)
+    elif width == 4:
+        gather_as[uint32_t, Place](values, order, found)
+    elif width == 2:
+        gather_as[uint16_t, Place](values, order, found)
+    else:
+        gather_as[uint8_t, Place](values, order, found)
+
+
+cdef gather_as(const Word[::1] values, const Place[::1] order, Word[::1] found):
+    cdef Py_ssize_t i
     with nogil:
-        gather_over[Word](values, order, found)
+        for i in range(order.shape[0]):
+            found[i] = values[order[i]]
 
 
 ctypedef fused Bound:

@@ -7,7 +7,7 @@ every index whether it is in range, and whether it counts from the end; indices 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,12 @@ import numpy.typing as npt
 from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.hashing import contiguous
 
+Places: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+"""Places in a column, in either width."""
+
 
 @kernel("hash_loops")
-def gather_words(values: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def gather_words(values: npt.NDArray[Any], order: Places) -> npt.NDArray[Any]:
     """`gather`, of unsigned integers."""
     found: npt.NDArray[Any] = values[order]
     return found
@@ -52,13 +55,13 @@ def gather_texts(
     return ends, np.concatenate(texts) if texts else np.empty(0, np.uint8)
 
 
-def gather(values: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def gather(values: npt.NDArray[Any], order: Places) -> npt.NDArray[Any]:
     """`values[order]`.
 
     Parameters
     ----------
     values : [n] of any dtype
-    order : int64[m], each at least 0 and below n; this is not checked
+    order : int32[m] or int64[m], each at least 0 and below n; this is not checked
 
     Returns
     -------

@@ -81,7 +81,10 @@ def join(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
         make = _RetainedSide if retain else _PerTimeSide
-        sides = make(keys[0], keys[1], timestamp), make(keys[1], keys[0], timestamp)
+        sides: tuple[Any, Any] = (
+            make(keys[0], keys[1], timestamp),
+            make(keys[1], keys[0], timestamp),
+        )
         joined_keys = JoinedKeys(keys, info, takes_any_rows=True)
         if info.states.durable_state is not None:
             for side, which in zip(sides, ("left", "right"), strict=True):
@@ -93,10 +96,9 @@ def join(
                 mine, theirs, others = sides[own], sides[1 - own], inputs[1 - own].frontier
                 for at, batch in inputs[own]:
                     joined_keys.see(own, batch)
-                    for time, asked, found in theirs.pairs(batch, at.time):
+                    for time, asked, found in mine.meet(batch, at.time, theirs, others):
                         pair = (found, asked) if own else (asked, found)
                         _send(output, at, time, paired(*pair, keys[1]))
-                    mine.add(batch, at.time, others)
             for own in (0, 1):
                 sides[own].forget(inputs[1 - own].frontier)
 
@@ -117,20 +119,23 @@ class _PerTimeSide:
         """(key, time), least first, where times are in one line."""
         self._elements: list[Any] | None = None
 
-    def pairs(self, batch: Any, time: Any) -> Any:
-        """With what is kept of the same time."""
-        index = self._index.get(time)
-        return () if index is None else index.pairs(batch, lambda _: time)
+    def meet(self, batch: Any, time: Any, theirs: _PerTimeSide, others: Frontier) -> Any:
+        """The pairs of a batch with what the other side keeps of its time.
 
-    def add(self, batch: Any, time: Any, others: Frontier) -> None:
-        """Keep a batch, if the other side may still bring something of its time."""
+        It is kept, if the other side may still bring something of that.
+        """
+        index = theirs._index.get(time)
+
+        def arrive(_: Any) -> Any:
+            return time
+
         if not others.less_equal(time):
-            return
+            return () if index is None else index.pairs(batch, arrive)
         if time not in self._index:
             self._index[time] = index_for(batch, *self._keys)
             if self._timestamp.total:
                 heapq.heappush(self._times, (self._timestamp.key(time), time))
-        self._index[time].add(batch, time)
+        return self._index[time].meet(batch, time, index, arrive)
 
     def declare(self, which: str, states: OperatorState) -> None:
         """Nothing is kept from one epoch to the next."""
@@ -185,22 +190,23 @@ class _RetainedSide:
             self._index = index_for(batch, *self._keys)
         self._index.add(batch, self._timestamp.minimum)
 
-    def pairs(self, batch: Any, time: Any) -> Any:
-        """With all that is kept, each at the least time after both."""
-        if self._index is None:
-            return ()
-        join = self._timestamp.join
-        return self._index.pairs(batch, lambda other: time if other is None else join(time, other))
+    def meet(self, batch: Any, time: Any, theirs: _RetainedSide, others: Frontier) -> Any:
+        """The pairs of a batch with what the other side keeps, each at the least time after both.
 
-    def add(self, batch: Any, time: Any, others: Frontier) -> None:
-        """Keep a batch, if the other side may still bring something."""
+        It is kept, if the other side may still bring something.
+        """
+        join = self._timestamp.join
+
+        def arrive(other: Any) -> Any:
+            return time if other is None else join(time, other)
+
         if others.is_empty():
-            return
+            return () if theirs._index is None else theirs._index.pairs(batch, arrive)
         if self._index is None:
             self._index = index_for(batch, *self._keys)
-        self._index.add(batch, time)
         if self._table is not None:
             self._table.add(None, batch)
+        return self._index.meet(batch, time, theirs._index, arrive)
 
     def forget(self, others: Frontier) -> None:
         """Drop everything when the other side has ended; else what no time can keep apart."""
