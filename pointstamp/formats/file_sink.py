@@ -23,6 +23,7 @@ from pyarrow import fs
 
 from pointstamp.errors import CheckpointWarning, FileFormatError, SinkError
 from pointstamp.formats.connector_arguments import place_of, schema_of
+from pointstamp.formats.folder_files import one_path
 from pointstamp.formats.json_types import json_schema, without_nan
 from pointstamp.formats.record_files import filesystem_of
 from pointstamp.formats.sink_claims import claim, release
@@ -144,8 +145,7 @@ class FileSink:
 
     def one_path(self) -> str:
         """The folder by a name that is the same however it is given."""
-        is_local = isinstance(self.filesystem, fs.LocalFileSystem)
-        return os.path.realpath(self._path) if is_local else self.at()
+        return one_path(self.filesystem, self._path)
 
     def at(self, *parts: str) -> str:
         """A path below the folder."""

@@ -22,7 +22,7 @@ from pointstamp.formats.connector_arguments import (
     schema_of,
 )
 from pointstamp.formats.file_sink import FileSink
-from pointstamp.formats.folder_files import files_below
+from pointstamp.formats.folder_files import files_below, local_path, one_path
 from pointstamp.formats.record_files import (
     UTF8,
     Positioned,
@@ -201,12 +201,12 @@ class FileSource:
         """Whether it looks for new files where a sink writes them; see `Source`."""
         if self.discover_s is None or not isinstance(sink, FileSink):
             return False
-        if sink.filesystem != self._filesystem:
+        both = (self._filesystem, sink.filesystem)
+        if both[0] != both[1] and any(local_path(each, "/") is None for each in both):
             return False
-        is_local = isinstance(self._filesystem, fs.LocalFileSystem)
-        folder = os.path.realpath(self._path) if is_local else self._path
-        below = f"{sink.one_path()}/".removeprefix(f"{folder.rstrip('/')}/")
-        if below == f"{sink.one_path()}/":
+        written = f"{sink.one_path()}/"
+        below = written.removeprefix(f"{one_path(self._filesystem, self._path).rstrip('/')}/")
+        if below == written:
             return False
         return not any(part.startswith((".", "_")) for part in below.split("/"))
 

@@ -47,6 +47,16 @@ def local_path(filesystem: fs.FileSystem, path: str) -> str | None:
     return path if isinstance(filesystem, fs.LocalFileSystem) else None
 
 
+def one_path(filesystem: fs.FileSystem, path: str) -> str:
+    """A path by a name that is the same however it is given: on this machine that of its place.
+
+    >>> one_path(fs.SubTreeFileSystem("/", fs.LocalFileSystem()), "/sys/../proc/")
+    '/proc'
+    """
+    place = local_path(filesystem, path)
+    return path.rstrip("/") if place is None else os.path.realpath(place)
+
+
 def _followed(
     filesystem: fs.FileSystem, folder: str, place: str, outer: tuple[str, ...]
 ) -> Iterator[fs.FileInfo]:

@@ -913,6 +913,18 @@ def test_a_folder_that_is_watched_is_not_written_to(
         ps.execute(main)
 
 
+@pytest.mark.parametrize(("written", "is_refused"), [("a/b", True), ("ab", False)])
+def test_a_watched_folder_is_one_whatever_file_system_it_is_in(
+    tmp_path: Path, written: str, *, is_refused: bool
+) -> None:
+    (tmp_path / "a").mkdir()
+    below = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    source = FileSource("a", watch_s=0.1, filesystem=below)
+    assert source.would_read(FileSink(tmp_path / written, format="csv")) == is_refused
+    if is_refused:
+        assert source.would_read(FileSink(written, format="csv", filesystem=below))
+
+
 def test_a_folder_may_be_watched_when_the_sink_is_over(tmp_path: Path) -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
