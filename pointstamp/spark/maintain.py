@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import UsageError
-from pointstamp.spark.session import check_allocation, check_slots, session
+from pointstamp.spark.session import check_allocation, check_running, check_slots, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,6 +140,7 @@ def maintain(
     if place is None:
         raise UsageError("maintain keeps its state in a folder: give it by checkpoint=")
     spark = spark or session()
+    check_running(spark)
     check_allocation(spark)
     workers = all_slots(spark) if workers is None else workers
     check_workers(workers)

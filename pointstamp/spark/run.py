@@ -49,6 +49,7 @@ from pointstamp.errors import BuildError, SparkSetupError, UsageError
 from pointstamp.spark.held_slots import held_by_services
 from pointstamp.spark.session import (
     check_allocation,
+    check_running,
     check_slots,
     context_of,
     count_slots,
@@ -212,6 +213,7 @@ def run(
         _check_one(inputs)
     by_name = takes_names(build, list(inputs))  # before a session is started for it
     spark = spark or _session_of(inputs)
+    check_running(spark)
     check_allocation(spark)
     if fused:
         workers = _partitions(inputs, workers)

@@ -23,7 +23,7 @@ from pointstamp.spark.held_slots import held_by_services, hold
 from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import (
     check_allocation,
-    check_session,
+    check_running,
     count_slots,
     said_of_free,
     session,
@@ -221,7 +221,7 @@ def serve(
 
 def _check(spark: SparkSession, workers: int) -> None:
     """Refuse a session that cannot have a resident job, or nothing besides it."""
-    check_session(spark)
+    check_running(spark)
     check_allocation(spark)
     slots = count_slots(spark)
     master = spark.conf.get("spark.master", None) or ""

@@ -110,7 +110,7 @@ def _current() -> SparkSession | None:
     """
     active = _spark_session().getActiveSession()
     if active is not None:
-        return active
+        return _unless_stopped(active)
     from pyspark.errors import PySparkException
 
     try:
@@ -123,7 +123,24 @@ def _current() -> SparkSession | None:
         return None
     except PySparkException:
         pass  # Spark Connect has no context
-    return default
+    return _unless_stopped(default)
+
+
+def _unless_stopped(spark: SparkSession) -> SparkSession | None:
+    """The session; None of one that Spark has stopped, which PySpark would still give."""
+    if not is_stopped(spark):
+        return spark
+    spark.stop()  # so that PySpark starts another when it is asked for one
+    return None
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether a classic session is over; of one of Spark Connect that is not known."""
+    context = context_of(spark)
+    if context is None:
+        return False
+    java: Any = context._jsc
+    return java is None or bool(java.sc().isStopped())
 
 
 def _spark_session() -> type[SparkSession]:
@@ -240,6 +257,17 @@ def check_session(spark: Any) -> None:
         raise UsageError(
             f"a session of Spark is needed, such as pointstamp.spark.session() gives, and not "
             f"{spark!r}"
+        )
+
+
+def check_running(spark: SparkSession) -> None:
+    """Refuse a session that was stopped, by the program or by Spark itself; and what is none."""
+    check_session(spark)
+    if is_stopped(spark):
+        raise SparkSetupError(
+            "the Spark session was stopped, by the program or by Spark itself, which says why in "
+            "its log: make its DataFrames again with another one, such as "
+            "pointstamp.spark.session() starts"
         )
 
 

@@ -201,7 +201,22 @@ def test_spark_runs_where_there_is_no_java(tmp_path):
         "    build = lambda scope, x: x.map_batches(imported)\n"
         "    rows = run(build, {'x': spark.range(7)}, 'at string', workers=2).collect()\n"
         "    print(len(rows), {row.at for row in rows} == {pyspark.__file__})\n"
+        "from pointstamp.errors import SparkSetupError\n"
+        "spark = session()\n"
+        "frame = spark.range(7)\n"
+        "spark.sparkContext._jsc.sc().stop()  # as Spark's scheduler does\n"
+        "try:\n"
+        "    run(build, frame, 'at string', workers=2)\n"
+        "except SparkSetupError as error:\n"
+        "    print('stopped' in str(error))\n"
+        "with session() as another:\n"
+        "    print(another is not spark, another.range(3).count())\n"
+        "try:\n"
+        "    run(build, frame, 'at string', workers=2)\n"
+        "except SparkSetupError as error:\n"
+        "    print('stopped' in str(error))\n"
     )
     answer = python(script, PATH=path, JAVA_HOME=None, SPARK_HOME=None)
     # With PySpark as it is installed, and not from Spark's archive.
-    assert answer.stdout.split() == ["7", "True"], answer.stderr
+    # And a session that Spark has stopped is said to be, and is not taken for an active one.
+    assert answer.stdout.split() == ["7", "True", "True", "True", "3", "True"], answer.stderr
