@@ -131,7 +131,6 @@ LOOPS = (
 
 INLINE = (
     "pointstamp.kernels.arrays",
-    "pointstamp.kernels.table_searches",
     "pointstamp.kernels.update_searches",
     "pointstamp.kernels.update_sorts",
 )

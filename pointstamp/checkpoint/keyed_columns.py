@@ -97,7 +97,7 @@ class KeyedColumns:
                 return np.arange(self._n - len(keys), self._n)
             self._add(new)
             _, rows = find_values(self._rows, keys)
-        return rows
+        return rows.astype(np.int64)
 
     def touch(self, rows: Ints) -> None:
         """Say that what is in `rows` has changed."""

@@ -194,7 +194,7 @@ def _matches(left: Any, right: Any, keys: tuple[list[str], list[str]]) -> tuple[
         return np.empty(0, np.int64), np.empty(0, np.int64)
     index = add_values(no_values(), right_hashes, right_places)
     records, rights = find_values(index, left_hashes)
-    lefts = left_places[records]
+    lefts, rights = left_places[records], rights.astype(np.int64)
     # Only of the columns of the key, as the others would be copied for nothing.
     kind = kind_of(left)
     own, other = kind.select(left, keys[0]), kind.select(right, keys[1])

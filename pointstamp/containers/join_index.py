@@ -1,7 +1,7 @@
 """Hash index of one side of a join: records by key, looked up by key, a batch at a time.
 
-Columns are found by the stable hashes of their keys, which have the numbers of their records
-(`record_numbers`). Hashes of one column of integers are as good as the integers; others may
+Columns are found by the stable hashes of their keys, in a `Multimap` of the numbers of
+their records. Hashes of one column of integers are as good as the integers; others may
 be equal by chance, so the keys of what was found are compared. A null is no key, and a
 NaN none either, as in SQL. Rows are found in a dict, by keys as Python compares them, but
 that a NaN is no key there either, although it equals itself while it is one object.
@@ -26,10 +26,10 @@ import numpy.typing as npt
 
 from pointstamp.containers.kept_records import KeptRecords
 from pointstamp.containers.keys import check_rows_key, hashable_key
-from pointstamp.containers.record_numbers import RecordNumbers
 from pointstamp.containers.registry import kind_of
 from pointstamp.containers.row_lists import keep_rows, matching_rows
 from pointstamp.errors import ColumnError, SchemaError
+from pointstamp.kernels.hash_join import Multimap, add_values, find_values, no_values
 from pointstamp.kernels.hashing import UNITS_OF_DATES
 from pointstamp.kernels.permute import Places
 
@@ -136,12 +136,13 @@ class ColumnsIndex:
     def __init__(self, own_key: Any, other_key: Any) -> None:
         self._own_key = key_names(own_key)
         self._other_key = key_names(other_key)
-        self._numbers = RecordNumbers()
+        self._index: Multimap = no_values()
         self._kept: KeptRecords | None = None
         self._types: list[Any] = []
         """Of the columns of the key, of what is kept."""
         self._other_types: list[Any] = []
         """The same of what asked last, which can be compared with those."""
+        self._n = 0
         self._n_past = 0
         self._runs: deque[tuple[int, Any]] = deque()
         """(first record, time) of what came together, of those that are not past."""
@@ -150,8 +151,7 @@ class ColumnsIndex:
         """Keep a batch that came at `time`."""
         batch, hashes = _keyed(batch, self._own_key)
         if len(hashes):
-            self._keep(batch, time)
-            self._numbers.add(hashes)
+            self._keep(batch, hashes, time)
 
     def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, Any, Any]]:
         """Pairs with the records of `batch`."""
@@ -159,7 +159,7 @@ class ColumnsIndex:
             return
         self._check(batch, self._kept)
         batch, hashes = _keyed(batch, self._other_key)
-        yield from self._taken_by_time(batch, self._numbers.find(hashes), arrive)
+        yield from self._taken_by_time(batch, find_values(self._index, hashes), arrive)
 
     def meet(
         self, batch: Any, time: Any, others: JoinIndex | None, arrive: Arrive
@@ -171,15 +171,14 @@ class ColumnsIndex:
         others._check(batch, others._kept)
         batch, hashes = _keyed(batch, self._own_key)
         if len(hashes):
-            self._keep(batch, time)
-            found = self._numbers.meet(hashes, others._numbers)
-            yield from others._taken_by_time(batch, found, arrive)
+            yield from others._taken_by_time(batch, find_values(others._index, hashes), arrive)
+            self._keep(batch, hashes, time)
 
     def merge_times(self, is_past: Callable[[Any], bool]) -> None:
         """Forget the times of the oldest records as far as they are past."""
         while self._runs and is_past(self._runs[0][1]):
             self._runs.popleft()
-            self._n_past = self._runs[0][0] if self._runs else self._numbers.n
+            self._n_past = self._runs[0][0] if self._runs else self._n
 
     def batches(self) -> Iterator[Any]:
         """The batches, as they were put together."""
@@ -195,10 +194,11 @@ class ColumnsIndex:
             check_comparable(types, self._types)
             self._other_types = types
 
-    def _keep(self, batch: Any, time: Any) -> None:
-        """All but the numbers."""
+    def _keep(self, batch: Any, hashes: Ints, time: Any) -> None:
         if not self._runs or self._runs[-1][1] != time:
-            self._runs.append((self._numbers.n, time))
+            self._runs.append((self._n, time))
+        self._index = add_values(self._index, hashes, np.arange(self._n, self._n + len(hashes)))
+        self._n += len(hashes)
         if self._kept is None:
             self._kept = KeptRecords(batch)
             self._types = key_types(batch, self._own_key)

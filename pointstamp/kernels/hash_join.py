@@ -7,7 +7,7 @@ leaves behind is not used again, and is at most as much as is in use.
 
 A join of two streams keeps one for each side: a batch of one side asks the other's,
 then is added to its own. Values are int64: numbers of rows that are kept elsewhere,
-or the values themselves. They are kept as int32 for as long as all are so small.
+or the values themselves. They are kept and found as int32 for as long as all are so small.
 
 State is a value: a function takes it and returns the next one, which may share (and
 have overwritten) the arrays of the last; the last is not to be used again.
@@ -16,7 +16,7 @@ have overwritten) the arrays of the last; the last is not to be used again.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -94,7 +94,7 @@ def add_values(kept: Multimap, keys: Ints, values: Ints) -> Multimap:
     return Multimap(slots, n, lists, n_used)
 
 
-def find_values(kept: Multimap, keys: Ints) -> tuple[Ints, Ints]:
+def find_values(kept: Multimap, keys: Ints) -> tuple[Numbers, Ints | Numbers]:
     """The values of each key of a batch.
 
     Parameters
@@ -104,24 +104,11 @@ def find_values(kept: Multimap, keys: Ints) -> tuple[Ints, Ints]:
 
     Returns
     -------
-    (records, values) : both int64[found]
+    (records, values) : int32[found], and int32[found] or int64[found] as `kept.lists` are
         `values[i]` is one of `keys[records[i]]`; records ascend, and the values of each
         are in the order in which they were added.
     """
     return values_of(*kept, contiguous(keys))
-
-
-def all_values(kept: Multimap) -> tuple[Ints, Ints]:
-    """All keys, one for each value, and the values, those of a key in their order.
-
-    >>> kept = add_values(no_values(), np.array([7, 7]), np.array([1, 2]))
-    >>> keys, values = all_values(kept)
-    >>> keys.tolist(), values.tolist()
-    ([7, 7], [1, 2])
-    """
-    keys = kept.slots[kept.slots[:, 1] != 0, 0]
-    records, values = find_values(kept, keys)
-    return keys[records], values
 
 
 def _are_small(values: Ints) -> bool:
@@ -132,8 +119,13 @@ def _are_small(values: Ints) -> bool:
 
 def _widened(kept: Multimap) -> Multimap:
     """The same values as int64, of which half as many are beside their keys."""
+    keys = kept.slots[kept.slots[:, 1] != 0, 0]
     lists = np.empty(len(kept.lists), np.int64)
-    return add_values(Multimap(np.zeros_like(kept.slots), 0, lists, 0), *all_values(kept))
+    wide = Multimap(np.zeros_like(kept.slots), 0, lists, 0)
+    if not len(keys):
+        return wide
+    records, values = find_values(kept, keys)
+    return add_values(wide, keys[records], values.astype(np.int64))
 
 
 _LEAST = 4
@@ -200,9 +192,10 @@ def insert_values(
 @kernel("table_loops")
 def values_of(
     slots: Slots, n: int, lists: Ints | Numbers, n_used: int, keys: Ints
-) -> tuple[Ints, Ints]:
+) -> tuple[Numbers, Ints | Numbers]:
     """`find_values`, on the parts of `Multimap`."""
     by_key = _lists_of(slots, lists)
     found = [by_key.get(key, []) for key in keys.tolist()]
-    records = np.repeat(np.arange(len(keys)), np.array(list(map(len, found)), np.int64))
-    return records, np.array([value for values in found for value in values], np.int64)
+    records = np.repeat(np.arange(len(keys), dtype=np.int32), np.array(list(map(len, found)), int))
+    values: Any = np.array([value for values in found for value in values], lists.dtype)
+    return records, values

@@ -1,17 +1,11 @@
-"""Where joins spend their time: the intersections of many sorted lists, and both sides by key.
+"""The intersections of many sorted lists at once, which is where a join spends its time.
 
-What each function does, and how, is said in `intersect`, `lookups` and `paired_multimap`, which
-have the plain twins.
+What each function does, and how, is said in `intersect` and `lookups`, which have the plain twins.
 """
 
-from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t
 
 import numpy as np
-
-from pointstamp.kernels.table_searches cimport BLOCK, bits_of, prefetch, slot_from, slot_of
-
-cdef extern from *:
-    void __builtin_prefetch(const void *) noexcept nogil
 
 ctypedef const int64_t[:, ::1] Spans
 ctypedef const int32_t[:, ::1] Bound
@@ -28,11 +22,6 @@ cdef enum:
     LONGER = 8  # a list this many times longer than the other is galloped through, not read
     MARKED_LISTS = 8  # a mark has as many bits
     QUESTIONS_OF_A_MARK = 2  # so many items can be marked in the time of finding one by galloping
-    INSIDE = 5  # numbers of a side that are in the slot of their key
-    LEAST = 4  # how many numbers a list has room for at first
-    SIZES = 2  # the words of a slot in which these begin
-    BEGINS = 4
-    FIRSTS = 6
 
 
 def extend(
@@ -466,125 +455,3 @@ cdef inline void mark_places(
     while i > begin:
         i -= 1
         marks[items[i]] = <int32_t>(i - begin + 1) if on else 0
-
-
-cdef inline int64_t place_of(int32_t begin) noexcept nogil:
-    """Where a list begins, of what a slot says of it."""
-    return <int64_t><uint32_t>begin * LEAST
-
-
-cdef Py_ssize_t meet_over(
-    int64_t[:, ::1] slots,
-    int32_t[:, ::1] words,
-    int64_t[::1] used,
-    int32_t[::1] lists,
-    Ints keys,
-    Pool numbers,
-    int side,
-    Py_ssize_t done,
-    int32_t[:, ::1] met,
-) noexcept nogil:
-    """As far as there is room; `used` is of slots and of lists."""
-    cdef Py_ssize_t start, stop = done, i, k
-    cdef int64_t slot, size, rest, begin, room
-    cdef int64_t at[BLOCK]
-    cdef int n_bits = bits_of(slots.shape[0])
-    cdef int own = FIRSTS + INSIDE * side, other = FIRSTS + INSIDE * (1 - side)
-    cdef bint asks = met.shape[0] > 0, keeps = numbers.shape[0] > 0
-    while stop < keys.shape[0]:
-        start = stop
-        stop = min(start + BLOCK, keys.shape[0])
-        prefetch(slots, n_bits, keys, start, stop)
-        for i in range(start, stop):
-            slot = slot_of(slots, n_bits, keys[i])
-            at[i - start] = slot
-            size = words[slot, SIZES + side]
-            if keeps and size > INSIDE:
-                __builtin_prefetch(
-                    &lists[place_of(words[slot, BEGINS + side]) + size - INSIDE - 1]
-                )
-        for i in range(start, stop):
-            # Another key of this block may have got the slot that was empty.
-            slot = slot_from(slots, at[i - start], keys[i])
-            if asks:
-                met[i, 0] = words[slot, SIZES + 1 - side]
-                met[i, 1] = words[slot, BEGINS + 1 - side]
-                for k in range(INSIDE):
-                    met[i, 2 + k] = words[slot, other + k]
-            if not keeps:
-                continue
-            size = words[slot, SIZES + side]
-            rest = size - INSIDE
-            if rest < 0:
-                used[0] += slots[slot, 1] == 0
-                slots[slot, 0] = keys[i]
-                words[slot, own + size] = numbers[i]
-                words[slot, SIZES + side] = <int32_t>(size + 1)
-                continue
-            begin = place_of(words[slot, BEGINS + side])
-            if rest == 0 or (rest >= LEAST and rest & (rest - 1) == 0):  # no room for more
-                room = max(2 * rest, <int64_t>LEAST)
-                if used[1] + room > lists.shape[0]:
-                    return i
-                for k in range(rest):
-                    lists[used[1] + k] = lists[begin + k]
-                begin = used[1]
-                used[1] += room
-                words[slot, BEGINS + side] = <int32_t><uint32_t>(begin // LEAST)
-            lists[begin + rest] = numbers[i]
-            words[slot, SIZES + side] = <int32_t>(size + 1)
-    return keys.shape[0]
-
-
-def meet_keys(
-    int64_t[:, ::1] slots,
-    int64_t n,
-    int32_t[::1] lists,
-    int64_t n_used,
-    Ints keys,
-    Pool numbers,
-    int side,
-    Py_ssize_t done,
-    int32_t[:, ::1] met,
-):
-    cdef int64_t[::1] used = np.array([n, n_used])
-    cdef int32_t[:, ::1] words = np.asarray(slots).view(np.int32)
-    with nogil:
-        done = meet_over(slots, words, used, lists, keys, numbers, side, done, met)
-    return used[0], used[1], done
-
-
-def met_numbers(const int32_t[:, ::1] met, Pool lists):
-    cdef Py_ssize_t start, stop = 0, i, k
-    cdef int64_t size, begin, at = 0, n_found = 0
-    with nogil:
-        for i in range(met.shape[0]):
-            n_found += met[i, 0]
-    records_array, numbers_array = np.empty(n_found, np.int32), np.empty(n_found, np.int32)
-    cdef int32_t[::1] records = records_array, numbers = numbers_array
-    with nogil:
-        while stop < met.shape[0]:
-            start = stop
-            stop = min(start + BLOCK, met.shape[0])
-            for i in range(start, stop):
-                if met[i, 0] > INSIDE:
-                    __builtin_prefetch(&lists[place_of(met[i, 1])])
-            for i in range(start, stop):
-                size = met[i, 0]
-                if at + INSIDE <= n_found:
-                    # Also those that are not there, which the next ones overwrite: no loop that
-                    # ends now here, now there.
-                    for k in range(INSIDE):
-                        records[at + k] = <int32_t>i
-                        numbers[at + k] = met[i, 2 + k]
-                else:
-                    for k in range(min(size, <int64_t>INSIDE)):
-                        records[at + k] = <int32_t>i
-                        numbers[at + k] = met[i, 2 + k]
-                if size > INSIDE:
-                    begin = place_of(met[i, 1])
-                    for k in range(size - INSIDE):
-                        records[at + INSIDE + k] = <int32_t>i
-                        numbers[at + INSIDE + k] = lists[begin + k]
-                at += size
-    return records_array, numbers_array

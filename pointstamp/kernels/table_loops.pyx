@@ -10,15 +10,6 @@ from libc.string cimport memcmp, memcpy
 
 import numpy as np
 
-from pointstamp.kernels.table_searches cimport (
-    BLOCK,
-    bits_of,
-    first_slot,
-    prefetch,
-    slot_from,
-    slot_of,
-)
-
 cdef extern from *:
     void __builtin_prefetch(const void *) noexcept nogil
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
@@ -27,9 +18,23 @@ ctypedef const int64_t[::1] Ints
 ctypedef const int32_t[::1] Numbers
 
 cdef enum:
+    BLOCK = 256  # how many keys are looked up at a time
     WORD = 8  # bytes of a text that no other one of its length has the hash of
     LONG = 255  # bytes, from which on a slot does not say how long a text is
     LEAST = 4  # how many values a list has room for at first
+
+
+cdef inline int64_t first_slot(int64_t key, int n_bits) noexcept nogil:
+    """Where a key's search begins in a table of `2^n_bits` slots, `n_bits` above 0."""
+    return <int64_t>((<uint64_t>key * <uint64_t>0x9E3779B97F4A7C15) >> (64 - n_bits))
+
+
+cdef inline int bits_of(int64_t n_slots) noexcept nogil:
+    """The exponent of the least power of two that is not below `n_slots`."""
+    cdef int n_bits = 0
+    while (<int64_t>1 << n_bits) < n_slots:
+        n_bits += 1
+    return n_bits
 
 
 def hash_rows(Ints keys, int n_bits):
@@ -107,6 +112,29 @@ def refill(const int64_t[:, ::1] slots, int64_t[:, ::1] larger):
                     slot = (slot + 1) & mask
                 for k in range(slots.shape[1]):
                     larger[slot, k] = slots[i, k]
+
+
+cdef inline int64_t slot_from(
+    const int64_t[:, ::1] slots, int64_t slot, int64_t key
+) noexcept nogil:
+    """The end of a search that has come to `slot`."""
+    while slots[slot, 1] != 0 and slots[slot, 0] != key:
+        slot = (slot + 1) & (slots.shape[0] - 1)
+    return slot
+
+
+cdef inline int64_t slot_of(const int64_t[:, ::1] slots, int n_bits, int64_t key) noexcept nogil:
+    """The slot that has `key`, or the empty one that it belongs in; `n_bits` of the slots."""
+    return slot_from(slots, first_slot(key, n_bits), key)
+
+
+cdef inline void prefetch(
+    const int64_t[:, ::1] slots, int n_bits, Ints keys, Py_ssize_t start, Py_ssize_t stop
+) noexcept nogil:
+    """Have the first slots of `keys[start:stop]` brought near."""
+    cdef Py_ssize_t i
+    for i in range(start, stop):
+        __builtin_prefetch(&slots[first_slot(keys[i], n_bits), 0])
 
 
 ctypedef fused Value:
@@ -219,8 +247,8 @@ cdef void copy_over(
     const int64_t[:, ::1] found,
     const Value[:, ::1] words,
     const Value[::1] lists,
-    int64_t[::1] records,
-    int64_t[::1] values,
+    int32_t[::1] records,
+    Value[::1] values,
 ) noexcept nogil:
     """The values of what was found, and of which record each is."""
     cdef Py_ssize_t start, stop = 0, i, k
@@ -238,16 +266,16 @@ cdef void copy_over(
                 # Also those that are not there, which the next ones overwrite: no loop that
                 # ends now here, now there.
                 for k in range(n_inside):
-                    records[at + k] = i
+                    records[at + k] = <int32_t>i
                     values[at + k] = words[i, n_inside + k]
             else:
                 for k in range(min(size, <int64_t>n_inside)):
-                    records[at + k] = i
+                    records[at + k] = <int32_t>i
                     values[at + k] = words[i, n_inside + k]
             if size > n_inside:
                 begin = begin_of(found[i, 1])
                 for k in range(size - n_inside):
-                    records[at + n_inside + k] = i
+                    records[at + n_inside + k] = <int32_t>i
                     values[at + n_inside + k] = lists[begin + k]
             at += size
 
@@ -267,8 +295,8 @@ def values_of(const int64_t[:, ::1] slots, int64_t n, lists, int64_t n_used, Int
                 slot = slot_of(slots, n_bits, keys[i])
                 memcpy(&found[i, 0], &slots[slot, 0], 32)
                 n_found += size_of(slots[slot, 1])
-    records = np.empty(n_found, np.int64)
-    values = np.empty(n_found, np.int64)
+    records = np.empty(n_found, np.int32)
+    values = np.empty(n_found, lists.dtype)
     words = found_array.view(lists.dtype)
     if lists.itemsize == 4:
         copy_narrow(found, words, lists, records, values)
@@ -281,8 +309,8 @@ cdef copy_narrow(
     const int64_t[:, ::1] found,
     const int32_t[:, ::1] words,
     Numbers lists,
-    int64_t[::1] records,
-    int64_t[::1] values,
+    int32_t[::1] records,
+    int32_t[::1] values,
 ):
     with nogil:
         copy_over[int32_t](found, words, lists, records, values)
@@ -292,7 +320,7 @@ cdef copy_wide(
     const int64_t[:, ::1] found,
     const int64_t[:, ::1] words,
     Ints lists,
-    int64_t[::1] records,
+    int32_t[::1] records,
     int64_t[::1] values,
 ):
     with nogil:

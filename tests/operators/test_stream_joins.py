@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.containers import Arrays, record_numbers
+from pointstamp.containers import Arrays
 from pointstamp.errors import BuildError, ColumnError, SchemaError, TimestampError, WorkerError
 from pointstamp.testing import collect
 from tests.simulation.moments import EventProcessing, Moment
@@ -64,12 +64,8 @@ def run(
     workers: int = 1,
     timestamp: Any = ps.Int,
     seed: int | None = None,
-    many: int = 4,
 ) -> Pairs:
-    """What the operator makes of two sides, each in the order of its list.
-
-    Those of columns come into one table when both have `many` records.
-    """
+    """What the operator makes of two sides, each in the order of its list."""
 
     def main(worker: Any) -> Pairs:
         found: Pairs = []
@@ -97,12 +93,10 @@ def run(
                 worker.step()
         return found
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_numbers, "_MANY", many)
-        if seed is not None:
-            parts = ps.simulate(main, workers=workers, seed=seed)
-        else:
-            parts = ps.execute(main, workers=workers, threads=True)
+    if seed is not None:
+        parts = ps.simulate(main, workers=workers, seed=seed)
+    else:
+        parts = ps.execute(main, workers=workers, threads=True)
     return sorted((pair for part in parts for pair in part), key=repr)
 
 
@@ -155,14 +149,9 @@ SIDES = st.lists(
 ).map(sorted)
 
 
-MANY = st.sampled_from([1, 4, 4_096])
-
-
-@given(SIDES, SIDES, st.booleans(), st.sampled_from([1, 2]), st.sampled_from(MAKES), MANY)
-def test_any_two_sides(
-    left: Side, right: Side, retain: bool, workers: int, make: Any, many: int
-) -> None:
-    assert run(make, left, right, retain, workers, many=many) == oracle(left, right, retain)
+@given(SIDES, SIDES, st.booleans(), st.sampled_from([1, 2]), st.sampled_from(MAKES))
+def test_any_two_sides(left: Side, right: Side, retain: bool, workers: int, make: Any) -> None:
+    assert run(make, left, right, retain, workers) == oracle(left, right, retain)
 
 
 MOMENTS = st.lists(
@@ -173,9 +162,9 @@ MOMENTS = st.lists(
 )
 
 
-@given(MOMENTS, MOMENTS, st.booleans(), st.sampled_from(MAKES), st.booleans(), MANY)
+@given(MOMENTS, MOMENTS, st.booleans(), st.sampled_from(MAKES), st.booleans())
 def test_times_in_a_partial_order_meet_at_the_least_after_both(
-    left: Any, right: Any, retain: bool, make: Any, is_product: bool, many: int
+    left: Any, right: Any, retain: bool, make: Any, is_product: bool
 ) -> None:
     timestamp: Any = ps.Product(ps.Int, ps.Int) if is_product else EventProcessing()
 
@@ -188,8 +177,7 @@ def test_times_in_a_partial_order_meet_at_the_least_after_both(
         return found
 
     sides = side(left), side(right)
-    found = run(make, *sides, retain, timestamp=timestamp, many=many)
-    assert found == oracle(*sides, retain, timestamp)
+    assert run(make, *sides, retain, timestamp=timestamp) == oracle(*sides, retain, timestamp)
 
 
 @pytest.mark.parametrize("retain", [False, True])
