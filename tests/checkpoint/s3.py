@@ -30,7 +30,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from pyarrow import fs
 
@@ -253,14 +253,29 @@ def _read_body(connection: socket.socket, head: bytes) -> bytes:
         headers = head.lower().split(b"\r\n")
         lengths = [line.split(b":")[1] for line in headers if line.startswith(b"content-length:")]
         if lengths:
-            return file.read(int(lengths[0]))
+            return _exactly(file, int(lengths[0]))
         body = b""
         if b"transfer-encoding: chunked" in headers:
-            while n_bytes := int(file.readline().split(b";")[0], 16):
-                body += file.read(n_bytes)
-                file.readline()
-            file.readline()
+            while n_bytes := int(_line(file).split(b";")[0], 16):
+                body += _exactly(file, n_bytes)
+                _line(file)
+            _line(file)
         return body
+
+
+def _exactly(file: BinaryIO, n_bytes: int) -> bytes:
+    found = file.read(n_bytes)
+    if len(found) < n_bytes:
+        raise ConnectionError("the client ended in the middle of a request")
+    return found
+
+
+def _line(file: BinaryIO) -> bytes:
+    """One that may be cut off is none: a program is killed while it sends others."""
+    line = file.readline()
+    if not line.endswith(b"\n"):
+        raise ConnectionError("the client ended in the middle of a request")
+    return line
 
 
 def _halved(request: Request) -> tuple[str, str, bytes, bytes]:
