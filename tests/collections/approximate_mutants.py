@@ -60,6 +60,7 @@ APPROXIMATE_MUTANTS = [
                 "Of an odd number of values of a group the last is lost.",
                 "has_next = left + 1 < np.repeat(starts + lengths, lengths)[left]",
                 "has_next = left + 1 < len(numbers)",
+                7,
             ),
             (
                 "A group of as many deletions as insertions is empty.",

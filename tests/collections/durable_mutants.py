@@ -73,6 +73,7 @@ DURABLE_MUTANTS = [
                 "What was there at a snapshot comes again.",
                 "self._leaving.add(np.column_stack([ends, rows]))",
                 "self._coming.add(np.column_stack([starts, ends, rows]))",
+                11,
             ),
             (
                 "What will come is not in a snapshot.",

@@ -287,6 +287,7 @@ LOOP_MUTANTS = [
                 "There is one round more than the limit says.",
                 "loop, stream = inner.feedback(1, limit, name)",
                 "loop, stream = inner.feedback(1, limit and limit + 1, name)",
+                6,
             ),
             (
                 "What leaves is what went round.",

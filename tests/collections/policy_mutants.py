@@ -55,6 +55,7 @@ POLICY_MUTANTS = [
                 "A record that is deleted is one more error.",
                 "self._policy.note((record, int(rows[0, -1])), error)",
                 "self._policy.note((record, 1), error)",
+                4,
             ),
             (
                 "Of a batch that fails the last part is left out.",

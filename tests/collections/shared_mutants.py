@@ -80,6 +80,7 @@ SHARED_MUTANTS = [
                 "Of records that are fewer than none, what they have in common with others goes.",
                 "return self._supports[id(collection)]",
                 "return collection",
+                10,
             ),
             (
                 "A null is equal to a null.",
@@ -101,7 +102,7 @@ SHARED_MUTANTS = [
                 "In a loop vertices that are to differ may be the same.",
                 "if variable not in known:",
                 "if False:",
-                1,
+                8,
             ),
         ],
     ),
@@ -114,6 +115,7 @@ SHARED_MUTANTS = [
                 "            if bound.issuperset(atoms[number].variables):\n"
                 "                steps.append(Weigh(number))",
                 "            if bound.issuperset(atoms[number].variables):",
+                3,
             ),
         ],
     ),
@@ -136,6 +138,7 @@ SHARED_MUTANTS = [
                 "Only the first pieces of what is looked up go on.",
                 "while begin < len(by_key):",
                 "if begin < len(by_key):",
+                10,
             ),
         ],
     ),
@@ -148,7 +151,7 @@ SHARED_MUTANTS = [
                 "self._activate()\n            return n",
                 "self._activate(), [reader.finish(held.time) for reader in readers]\n"
                 "            return n",
-                2,
+                8,
             ),
         ],
     ),

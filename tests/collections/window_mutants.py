@@ -45,6 +45,7 @@ WINDOW_MUTANTS = [
                 "Copies of a record that close are not added up.",
                 "consolidate(np.ascontiguousarray(closed[:, 1:]))",
                 "closed[:, 1:]",
+                10,
             ),
             (
                 "Results go when their window closes.",
@@ -75,6 +76,7 @@ WINDOW_MUTANTS = [
                 "Deletions that are late count against insertions.",
                 "late[:, -1] = np.abs(late[:, -1])",
                 "pass",
+                1,
             ),
             (
                 "What is at the moment of closing is no late update.",
@@ -90,6 +92,7 @@ WINDOW_MUTANTS = [
                 "A bound that has another name is the other bound.",
                 "start, end = (found.get(each)",
                 "end, start = (found.get(each)",
+                3,
             ),
         ],
     ),
@@ -101,6 +104,7 @@ WINDOW_MUTANTS = [
                 "The rows of a function go when their window closes.",
                 "if lasting is not None:",
                 "if False:",
+                1,
             ),
         ],
     ),
