@@ -34,6 +34,7 @@ from pointstamp import build_info
 from pointstamp.checkpoint import descriptor_reserve
 from pointstamp.compiled import DIGEST, MODULES
 from pointstamp.errors import OperatorError, WorkerError
+from pointstamp.spark.spark_home import CLASSES, PREPARED, java_options
 from tests import forked_interpreters
 from tests.forked_interpreters import SERVER, ForkingPopen
 from tests.os_processes import children
@@ -561,10 +562,6 @@ def data() -> Callable[..., Path]:
     return find
 
 
-SPARK = Path(sys.prefix, "spark")
-"""A home of Spark whose processes start quickly; `tests.spark.home` makes it."""
-
-
 @pytest.fixture(scope="session", autouse=True)
 def quick_to_start() -> Iterator[str]:
     """Have every Java of Spark compile quickly rather than well: all that we run is short.
@@ -577,10 +574,9 @@ def quick_to_start() -> Iterator[str]:
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("SPARK_LAUNCHER_OPTS", options)
-        if (classes := SPARK / "classes.jsa").exists():
-            environment.setenv("SPARK_HOME", str(SPARK))
-            # Quietly, because one that cannot use it would say so on its standard output.
-            options += f" -XX:SharedArchiveFile={classes} -Xlog:disable"
+        if (PREPARED / CLASSES).exists():
+            environment.setenv("SPARK_HOME", str(PREPARED))
+            options += java_options(PREPARED)
         no_classes = (
             "--conf spark.sql.codegen.wholeStage=false "
             "--conf spark.sql.codegen.factoryMode=NO_CODEGEN"

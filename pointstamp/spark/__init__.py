@@ -12,6 +12,7 @@ from pointstamp.spark.installation import install_on_executors
 from pointstamp.spark.known_schemas import with_schema
 from pointstamp.spark.maintain import maintain
 from pointstamp.spark.maintain_stream import maintain_stream
+from pointstamp.spark.prepared_home import prepare
 from pointstamp.spark.run import run
 from pointstamp.spark.serve import serve
 from pointstamp.spark.session import is_active, session
@@ -26,6 +27,7 @@ __all__ = [
     "is_active",
     "maintain",
     "maintain_stream",
+    "prepare",
     "run",
     "serve",
     "session",

@@ -182,13 +182,14 @@ def _start(master: str | None, workers: int) -> SparkSession:
             log_settings = started.enter_context(_log_settings())
             for key, value in LOCAL.items():
                 builder = builder.config(key, value)
-            builder = builder.config("spark.sql.shuffle.partitions", slots).config(
-                "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log_settings}"
-            )
+            options = f"-Dlog4j2.configurationFile={log_settings}"
             # Tasks run the Python that has this package: the one that runs us.
             environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
             if "SPARK_HOME" not in os.environ and (home := spark_home.of_installed()) is not None:
                 environment["SPARK_HOME"] = str(home)
+                options += spark_home.java_options(home)
+            builder = builder.config("spark.sql.shuffle.partitions", slots)
+            builder = builder.config("spark.driver.extraJavaOptions", options)
         started.enter_context(_environment(environment))
         return _made(builder, master)
 

@@ -5,7 +5,8 @@ Spark has its workers import PySpark from an archive of sources in its home,
 compiles what it imports: thousands of lines. A stream that is written to a service waits for five
 such processes, one after the other. Where PySpark is installed for the Python that runs us, it is
 there a second time, and compiled. So a session of this machine has a home that is PySpark's by
-links, but for archives that are empty.
+links, but for archives that are empty. One that was prepared (`prepared_home`) is taken where it is
+of the PySpark that is installed.
 
 Nothing here imports PySpark.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import atexit
 import os
 import site
+import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +33,15 @@ PREFIX = "pointstamp-spark-"
 ARCHIVED = ("pyspark", "py4j")
 """What is in the archives."""
 
+PREPARED = Path(sys.prefix, "share", "pointstamp-spark")
+"""Where a home is that was prepared."""
+
+CLASSES = "classes.jsa"
+"""In it, the classes that Java has written down."""
+
+OF = "of"
+"""In it, the `identity` of the PySpark that it was made of."""
+
 
 @cache
 def of_installed() -> Path | None:
@@ -38,6 +49,41 @@ def of_installed() -> Path | None:
 
     They do where another Python, started anew, would not find the modules that we have.
     """
+    home = folder_of_installed()
+    if home is None:
+        return None
+    if is_prepared(home):
+        return PREPARED
+    folder = owned_folder(PREFIX)
+    atexit.register(folder.remove)
+    link(home, folder.path)
+    return folder.path
+
+
+def java_options(home: Path) -> str:
+    """What has Java take the classes that are written down in a home, behind other options."""
+    classes = str(home / CLASSES)
+    if not os.path.exists(classes) or len(classes.split()) > 1:  # noqa: PTH110  (options are words)
+        return ""
+    # Quietly, because one that cannot use it would say so on its standard output.
+    return f" -XX:SharedArchiveFile={classes} -Xlog:disable"
+
+
+def is_prepared(installed: Path) -> bool:
+    """Whether there is a home that was made of this very PySpark."""
+    try:
+        return (PREPARED / OF).read_text() == identity(installed)
+    except OSError:
+        return False
+
+
+def identity(installed: Path) -> str:
+    """By what one PySpark differs from another: where it is, and its version."""
+    return f"{installed}\n{(installed / 'version.py').read_text()}"
+
+
+def folder_of_installed() -> Path | None:
+    """PySpark's folder; None where its workers may need the archives."""
     places = (*site.getsitepackages(), site.getusersitepackages())
     found = [find_spec(name) for name in ARCHIVED]
     folders = [Path(spec.origin).resolve().parent for spec in found if spec and spec.origin]
@@ -45,12 +91,7 @@ def of_installed() -> Path | None:
         return None
     home = folders[0]
     is_found = {folder.parent for folder in folders} <= {Path(place).resolve() for place in places}
-    if not is_found or not (home / ARCHIVES).is_dir():
-        return None
-    folder = owned_folder(PREFIX)
-    atexit.register(folder.remove)
-    link(home, folder.path)
-    return folder.path
+    return home if is_found and (home / ARCHIVES).is_dir() else None
 
 
 def link(home: Path, folder: Path) -> None:

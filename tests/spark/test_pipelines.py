@@ -12,7 +12,7 @@ import networkx
 import pyarrow.dataset as ds
 import pytest
 
-from tests.conftest import SPARK
+from pointstamp.spark.spark_home import PREPARED
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("own spark")]
 
@@ -126,7 +126,7 @@ def test_tables_are_what_a_recount_says_and_components_go_on_with_the_second_run
     program.make(project)
     # Its Javas take Spark's classes as they were written down if their path begins as it did then,
     # and not with the folder of the settings.
-    archives = [*map(str, (SPARK / "jars").glob("slf4j-api-*.jar")), f"{SPARK}/jars/*"]
+    archives = [*map(str, (PREPARED / "jars").glob("slf4j-api-*.jar")), f"{PREPARED}/jars/*"]
     with (project / program.DEFAULTS).open("a") as settings:
         settings.write(f"spark.driver.extraClassPath {':'.join(archives)}\n")
     others = project / "transformations" / "others.py"
