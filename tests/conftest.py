@@ -34,7 +34,7 @@ from pointstamp import build_info
 from pointstamp.checkpoint import descriptor_reserve
 from pointstamp.compiled import DIGEST, MODULES
 from pointstamp.errors import OperatorError, WorkerError
-from pointstamp.spark.spark_home import CLASSES, PREPARED, java_options
+from pointstamp.spark.spark_home import PREPARED, java_options
 from tests import forked_interpreters
 from tests.forked_interpreters import SERVER, ForkingPopen
 from tests.os_processes import children
@@ -574,9 +574,9 @@ def quick_to_start() -> Iterator[str]:
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("SPARK_LAUNCHER_OPTS", options)
-        if (PREPARED / CLASSES).exists():
+        if of_prepared := java_options(PREPARED):
             environment.setenv("SPARK_HOME", str(PREPARED))
-            options += java_options(PREPARED)
+            options += of_prepared
         no_classes = (
             "--conf spark.sql.codegen.wholeStage=false "
             "--conf spark.sql.codegen.factoryMode=NO_CODEGEN"

@@ -37,7 +37,7 @@ from pointstamp.kernels.hash_join import add_values, find_values, no_values
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
 
-Places = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 
 
 def check_how(how: Any, operator: str) -> None:
@@ -172,7 +172,7 @@ def _columns(left: Any, right: Any, keys: tuple[list[str], list[str]], how: How)
         return kind.take(left, np.flatnonzero(has if how == "semi" else ~has))
     if how == "inner":
         return paired(kind.take(left, lefts), kind.take(right, rights), keys[1])
-    alone: list[Places] = [np.empty(0, np.int64), np.empty(0, np.int64)]
+    alone: list[Ints] = [np.empty(0, np.int64), np.empty(0, np.int64)]
     if how in ("left", "full"):
         alone[0] = np.flatnonzero(~_are_in(lefts, n_left))
     if how in ("right", "full"):
@@ -185,7 +185,7 @@ def _columns(left: Any, right: Any, keys: tuple[list[str], list[str]], how: How)
     return kind.outer_paired(left, right, places, keys, SUFFIX)
 
 
-def _matches(left: Any, right: Any, keys: tuple[list[str], list[str]]) -> tuple[Places, Places]:
+def _matches(left: Any, right: Any, keys: tuple[list[str], list[str]]) -> tuple[Ints, Ints]:
     """The places of both records of each pair, both int64[m]."""
     check_comparable(key_types(left, keys[0]), key_types(right, keys[1]))
     left_places, left_hashes = hashes_with_places(left, keys[0])
@@ -212,7 +212,7 @@ def _empty(kind: Kind[Any], schema: Any, side: str, how: str) -> Any:
     return kind.empty(schema)
 
 
-def _are_in(places: Places, n_records: int) -> npt.NDArray[np.bool_]:
+def _are_in(places: Ints, n_records: int) -> npt.NDArray[np.bool_]:
     has = np.zeros(n_records, np.bool_)
     has[places] = True
     return has

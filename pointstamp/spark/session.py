@@ -99,39 +99,22 @@ def session(master: str | None = None, workers: int = 1) -> SparkSession:
 
 def is_active() -> bool:
     """Whether this program has an active Spark session, which `session` would return."""
-    return _current() is not None
+    spark = _known()
+    return spark is not None and not is_stopped(spark)
 
 
-def _current() -> SparkSession | None:
-    """The session of this program, whichever thread asks.
+def _known() -> SparkSession | None:
+    """The session of this program, whichever thread asks; it may have been stopped.
 
-    Spark has an active session for each thread, and a default one for all others; only
-    the first is known to be gone when its context was stopped.
+    Spark has an active session for each thread, and a default one for all others.
     """
-    active = _spark_session().getActiveSession()
-    if active is not None:
-        return _unless_stopped(active)
+    known = _spark_session()
     from pyspark.errors import PySparkException
 
     try:
-        default = _spark_session().active()
+        return known.getActiveSession() or known.active()
     except PySparkException:
         return None
-    try:
-        _ = default.sparkContext.startTime
-    except AttributeError:
-        return None
-    except PySparkException:
-        pass  # Spark Connect has no context
-    return _unless_stopped(default)
-
-
-def _unless_stopped(spark: SparkSession) -> SparkSession | None:
-    """The session; None of one that Spark has stopped, which PySpark would still give."""
-    if not is_stopped(spark):
-        return spark
-    spark.stop()  # so that PySpark starts another when it is asked for one
-    return None
 
 
 def is_stopped(spark: SparkSession) -> bool:
@@ -154,7 +137,10 @@ def _spark_session() -> type[SparkSession]:
 
 
 def _active(master: str | None) -> SparkSession | None:
-    spark = _current()
+    spark = _known()
+    if spark is not None and is_stopped(spark):
+        spark.stop()  # so that PySpark starts another, and does not give this one again
+        return None
     if spark is None or master is None:
         return spark
     running = spark.conf.get("spark.master", None)
