@@ -21,6 +21,7 @@ from pointstamp.formats.edge_files import read_edges
 from pointstamp.formats.parquet import table_of
 from pointstamp.formats.vertex_set import VertexSet
 from pointstamp.spark import is_active, run, session
+from pointstamp.spark.actions import whole
 from pointstamp.spark.failures import error_of
 from pointstamp.spark.scanned_edges import count_edges, scanned_edges
 
@@ -68,6 +69,7 @@ def _found(spark: Any, display: Display, outcome: Outcome) -> Any:
     display.now("searching")
     schema = ", ".join(f"`{name}` long" for name in outcome.search.result_columns)
     frame = run(outcome.search, {"edges": edges}, schema, check=False, **request.options())
+    frame = whole(frame)
     with _failing_in_words(frame):
         table = frame.toArrow()
     outcome.reports = display.last_reports()

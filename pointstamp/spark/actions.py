@@ -1,9 +1,9 @@
 """The DataFrame that `run` gives, whose actions fail of their cause and are named in Spark's UI.
 
 An error of a worker reaches the program as Java's, with the cause in the middle of it. The workers
-report it to the driver, too (`failures`), so actions of this very DataFrame raise it as
-`pointstamp.execute` does. What is made of the DataFrame by Spark is Spark's, and its actions raise
-what Spark raises.
+report it to the driver, too (`failures`), so actions of this very DataFrame, and writes of it,
+raise it as `pointstamp.execute` does. What is made of the DataFrame by Spark is Spark's, and its
+actions raise what Spark raises.
 
 In the UI they have the line of the program that calls them (`call_sites`).
 
@@ -18,19 +18,21 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import PointstampError
 from pointstamp.spark import driver_control
-from pointstamp.spark.call_sites import call_site, called_at
+from pointstamp.spark.call_sites import CallSite, call_site, called_at
 from pointstamp.spark.cancelled_tasks import ACTION
-from pointstamp.spark.failures import cancelled, explained, too_few_slots
+from pointstamp.spark.failures import cancelled, explained, remember, too_few_slots
+from pointstamp.spark.frame_writer import writer_of
 from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from pointstamp.communication.control import WorkerConfig
 
@@ -53,28 +55,152 @@ ACTIONS = (
 DESCRIPTION = "spark.job.description"
 
 
+class Actions:
+    """How the actions of a DataFrame run.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Of `run`.
+    config : WorkerConfig
+        Where its workers report.
+    description : str
+        Of its jobs, in Spark's UI.
+    whole : DataFrame, optional
+        The same records, where all partitions have to be computed at once; `frame` if not given.
+    """
+
+    def __init__(
+        self,
+        frame: DataFrame,
+        config: WorkerConfig,
+        description: str,
+        whole: DataFrame | None = None,
+    ) -> None:
+        self._frame = frame
+        self._config = config
+        self._description = description
+        self._whole = whole
+
+    @contextmanager
+    def running(self, site: CallSite) -> Iterator[None]:
+        """An action, which the program asks for at `site`."""
+        spark = self._frame.sparkSession
+        with called_at(spark, site):
+            check_executors(spark)
+            with (
+                _described(spark, self._description),
+                explained_by(self._config),
+                _named(spark, self._config),
+            ):
+                yield
+
+    def whole(self) -> DataFrame:
+        """The DataFrame for an action that computes all of it."""
+        return self._frame if self._whole is None or self._is_kept() else self._whole
+
+    def _is_kept(self) -> bool:
+        """Whether Spark keeps the records, or is to: by the plan of this DataFrame."""
+        if "_jdf" not in vars(self._frame):
+            return False
+        level = self._frame.storageLevel
+        return level.useMemory or level.useDisk or level.useOffHeap
+
+
 def with_actions(frame: DataFrame, config: WorkerConfig, description: str) -> DataFrame:
     """`frame`, with actions that raise what a worker failed of, and have a description."""
-    for name in ACTIONS:
-        action = getattr(frame, name, None)
-        if action is not None:
-            setattr(frame, name, _explaining(action, frame, config, description))
+    found: Any = frame
+    kind: Any = type(frame)
+    found._actions = Actions(frame, config, description)
+    found.__class__ = _with_actions(kind)
+    remember(frame, config)
     return frame
 
 
-def _explaining(
-    action: Callable[..., Any], frame: DataFrame, config: WorkerConfig, description: str
-) -> Callable[..., Any]:
-    spark = frame.sparkSession
+def planned_later(
+    whole: DataFrame,
+    plan: Callable[[], DataFrame],
+    schema: StructType,
+    config: WorkerConfig,
+    description: str,
+) -> DataFrame:
+    """The DataFrame that `plan` gives, asked for when Spark is to know it, with such actions.
 
+    What counts or writes all of it takes `whole`, and its own plan, which takes Spark longer to
+    make than both, is never needed.
+
+    Parameters
+    ----------
+    whole : DataFrame
+        Of a classic session: the same records, where all partitions have to be computed at once.
+    plan : callable
+    schema : StructType
+    config, description
+        As of `Actions`.
+    """
+    given: Any = type(whole).__base__
+    kind = _planned_later(given)
+    frame: Any = object.__new__(kind)
+    given.__init__(frame, None, whole.sparkSession)
+    del frame._jdf
+    frame._plan = plan
+    frame.schema = schema
+    frame._actions = Actions(frame, config, description, whole)
+    remember(frame, config)
+    found: DataFrame = frame
+    return found
+
+
+def whole(frame: DataFrame) -> DataFrame:
+    """The records of a DataFrame that `run` gave, for one action that computes all of them.
+
+    If it runs again, so do the workers; Spark may keep what the DataFrame itself has computed.
+    """
+    given: Any = frame
+    found: DataFrame = given._actions.whole()
+    return found
+
+
+@cache
+def _with_actions(kind: Any) -> type:
+    """A class, and no attributes: `write` is a property, which no instance can replace."""
+    members: dict[str, Any] = {
+        name: _explaining(getattr(kind, name)) for name in ACTIONS if hasattr(kind, name)
+    }
+    members["count"] = _counting(kind.count)
+    members["write"] = property(partial(_writer, kind.write))
+    return type(kind.__name__, (kind,), {**members, "__module__": kind.__module__})
+
+
+@cache
+def _planned_later(kind: Any) -> type:
+    base: Any = _with_actions(kind)
+    members = {"_jdf": cached_property(lambda self: self._plan()._jdf)}
+    return type(kind.__name__, (base,), {**members, "__module__": kind.__module__})
+
+
+def _explaining(action: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(action)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with called_at(spark, call_site(action.__name__)):
-            check_executors(spark)
-            with _described(spark, description), explained_by(config), _named(spark, config):
-                return action(*args, **kwargs)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._actions.running(call_site(action.__name__)):
+            return action(self, *args, **kwargs)
 
     return call
+
+
+def _counting(count: Callable[[Any], int]) -> Callable[[Any], int]:
+    @wraps(count)
+    def call(self: Any) -> int:
+        with self._actions.running(call_site("count")):
+            return count(self._actions.whole())
+
+    return call
+
+
+def _writer(write: property, frame: Any) -> Any:
+    if context_of(frame.sparkSession) is None:
+        return write.__get__(frame)  # a client of Spark Connect writes by its own means
+    return writer_of(frame, frame._actions)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from traceback import walk_stack
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from pointstamp.spark.session import context_of
@@ -52,7 +53,7 @@ class CallSite:
 
 
 def call_site(called: str) -> CallSite:
-    """The line of the program that led here, by a call of `called`.
+    """The line of the program that led here, by a call of `called`; a writer's is PySpark's own.
 
     >>> call_site("collect").short.startswith("collect at ")
     True
@@ -61,12 +62,19 @@ def call_site(called: str) -> CallSite:
     from pointstamp.dataflow.program_lines import frame_of_program
 
     frame = frame_of_program(sys._getframe(1))
+    while frame.f_back is not None and _is_of_pyspark(frame):
+        frame = frame.f_back
     lines = [
         f"{each.f_code.co_filename}:{line} in {each.f_code.co_name}"
         for each, line in islice(walk_stack(frame), N_CALLERS)
     ]
     place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
     return CallSite(f"{called} at {place}", "\n".join(lines))
+
+
+def _is_of_pyspark(frame: FrameType) -> bool:
+    module: str = frame.f_globals.get("__name__", "")
+    return module.partition(".")[0] == "pyspark"
 
 
 @contextmanager

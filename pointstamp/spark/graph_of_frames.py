@@ -46,6 +46,7 @@ from pointstamp.graph.tables.sql_text import Tree, parse_sql
 from pointstamp.graph.tables.vertex_ids import array_of_ids
 from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
+from pointstamp.spark.actions import whole
 from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.collations import check_collations, check_program
 from pointstamp.spark.column_trees import OF_CONDITIONS, aggregate_tree, is_column, tree_of
@@ -159,14 +160,14 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         """Each edge with both its vertices: structs `src`, `edge` and `dst`."""
         from pyspark.sql.functions import col, struct
 
-        def whole(frame: DataFrame, name: str) -> DataFrame:
+        def in_struct(frame: DataFrame, name: str) -> DataFrame:
             return frame.select(struct(*map(column_of, frame.columns)).alias(name))
 
         check_all_names(self._vertices, "vertices")
         check_all_names(self._edges, "edges")
-        vertices, edges = self._vertices, whole(self._edges, "edge")
-        found = edges.join(whole(vertices, SOURCE), col("edge.src") == col("src.id"))
-        found = found.join(whole(vertices, TARGET), col("edge.dst") == col("dst.id"))
+        vertices, edges = self._vertices, in_struct(self._edges, "edge")
+        found = edges.join(in_struct(vertices, SOURCE), col("edge.src") == col("src.id"))
+        found = found.join(in_struct(vertices, TARGET), col("edge.dst") == col("dst.id"))
         return found.select(SOURCE, "edge", TARGET)
 
     @property
@@ -534,7 +535,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         flow = CountFlow(self._checked(searches))
         counts = self._run("count of matches in a graph", flow, self._edges, "count long")
         with self._called("count"):
-            return sum(row[0] for row in counts.collect())
+            return sum(row[0] for row in whole(counts).collect())
 
     def _path_length(self, ends: PathEnds) -> int:
         ends = ends_in_zone(ends, self._zone)
@@ -545,7 +546,7 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame", "str |
         what = "length of paths in a graph"
         lengths = self._run(what, LengthFlow(ends), self._edges, "length long")
         with self._called("bfs"):
-            found = lengths.collect()
+            found = whole(lengths).collect()
         return int(found[0][0]) if found else -1
 
     def _beside(self, frame: DataFrame, name: str, other: str) -> DataFrame:

@@ -33,6 +33,8 @@ Where the one input is another scan of as many partitions as there are workers, 
 (`scanned_inputs`), the first step is left out: the workers read it, and deal their batches among
 themselves, as a scan may have all records in one of its partitions.
 
+On one machine, what counts or writes the result itself needs no last step (`frame_writer`).
+
 A caller that knows that a stage of its own is not needed says so, by `fused=True`, and the plan is
 one step, `mapInArrow(barrier=True)`, at the cost of the one that does nothing.
 """
@@ -41,6 +43,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -53,6 +56,7 @@ from pointstamp.spark.session import (
     check_slots,
     context_of,
     count_slots,
+    is_local,
     session,
 )
 
@@ -61,7 +65,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pointstamp.communication.control import WorkerConfig
     from pointstamp.communication.tls import Certificates
     from pointstamp.dataflow.logging_protocol import LoggerFactory
     from pointstamp.metrics.endpoint import MetricsEndpoint
@@ -175,11 +178,12 @@ def run(
     MissingExtraError
         If metrics are asked for, and prometheus_client is not installed.
 
-    An action on the DataFrame itself (collect, show, count, toArrow and the like) raises a
-    WorkerError where a worker failed: with the worker, the operator, the time and what it raised
-    in its first line; one with what Spark failed of, where it could not compute an input that the
-    workers read; and a JobCancelledError where its job was cancelled. What writes it, or runs
-    another DataFrame that is made of it, gets Spark's exception, with the same in the midst of it.
+    An action on the DataFrame itself (collect, show, count, toArrow and the like), and a write of
+    it in a classic session, raises a WorkerError where a worker failed: with the worker, the
+    operator, the time and what it raised in its first line; one with what Spark failed of, where it
+    could not compute an input that the workers read; and a JobCancelledError where its job was
+    cancelled. What runs another DataFrame that is made of it gets Spark's exception, with the same
+    in the midst of it.
     Its jobs are described in Spark's UI as `pointstamp: triangles, 2 workers`, and nodes of the
     plan have such names with either. How many records came in and went out, how many bytes the
     workers exchanged, how many steps they took and how often loops went round is logged by
@@ -202,6 +206,7 @@ def run(
     from pointstamp.communication.tcp import check_connections
     from pointstamp.operators.building import takes_names
     from pointstamp.runtime.run_options import check_options, is_eager
+    from pointstamp.spark.actions import planned_later, with_actions
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.given_inputs import inputs_by_name
     from pointstamp.spark.known_schemas import struct_of
@@ -264,6 +269,7 @@ def run(
         frames[0].schema.names if reads_records else None,
         scans,
         fused,
+        fused,
         certificates,
         accumulate,
         memory_limit,
@@ -272,20 +278,25 @@ def run(
         description,
     )
     LOGGER.info("%s is planned, as a barrier stage", description, extra={"workers": workers})
-    running = _named(work(job), description)
     dealt = {number: frame for number, frame in enumerate(frames) if number not in scans}
+    read = [frames[number] for number in scans]
     if reads_records:
         arrived = _mappable(frames[0])
     elif dealt:
         arrived = arriving(dealt, workers)
     else:
         arrived = spark.range(0, workers, 1, workers)  # a row for each, so that there are tasks
-    arrived = _beside(arrived, [frames[number] for number in scans])
-    if fused:
-        result = arrived.mapInArrow(running, struct, barrier=True)
-    else:
-        result = leaving(arrived, running, workers, struct)
-    return _remembered(result, control, description)
+
+    def plan() -> DataFrame:
+        return leaving(_beside(arrived, read), _named(work(job), description), workers, struct)
+
+    if not fused and (context_of(spark) is None or not is_local(spark)):
+        # A barrier stage that gives an action its results is not retried when an executor is lost.
+        return with_actions(plan(), control, description)
+    task = _named(work(replace(job, gives_records=True)), description)
+    of_all = arrived if not fused else _beside(arrived, read)
+    whole = with_actions(of_all.mapInArrow(task, struct, barrier=True), control, description)
+    return whole if fused else planned_later(whole, plan, struct, control, description)
 
 
 def _checked(
@@ -382,14 +393,6 @@ def _title(build: Callable[..., Any]) -> str:
         build = build.func
     name: str = getattr(build, "__qualname__", type(build).__qualname__)
     return name.rpartition("<locals>.")[2]
-
-
-def _remembered(frame: DataFrame, control: WorkerConfig, description: str) -> DataFrame:
-    from pointstamp.spark.actions import with_actions
-    from pointstamp.spark.failures import remember
-
-    remember(frame, control)
-    return with_actions(frame, control, description)
 
 
 def _named(task: MapInArrow, name: str) -> MapInArrow:

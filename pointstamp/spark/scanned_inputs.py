@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pointstamp.spark.parquet_files import ParquetScan, parquet_scan
-from pointstamp.spark.session import context_of
+from pointstamp.spark.session import context_of, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -97,8 +97,8 @@ def _plan(frame: DataFrame) -> tuple[DataFrame, str]:
     There is no text where the workers may be on other machines than the files. What is wrong with
     the plan, which Spark says here, the action says too.
     """
-    context = context_of(frame.sparkSession)
-    if context is None or not re.match(r"local($|\[)", context.master or ""):
+    spark = frame.sparkSession
+    if context_of(spark) is None or not is_local(spark):
         return frame, ""
     # A new one: Spark keeps what it has planned of a DataFrame, with records that it has cached
     # since, or has not any more.

@@ -331,13 +331,18 @@ with spark.dynamicAllocation.enabled=false, spark.executor.instances and spark.e
     """
     check_session(spark)
     is_dynamic = (spark.conf.get("spark.dynamicAllocation.enabled", None) or "").lower() == "true"
-    if is_dynamic and not re.match(r"local($|\[)", spark.conf.get("spark.master", None) or ""):
+    if is_dynamic and not is_local(spark):
         raise SparkSetupError(
             "workers run as tasks of a barrier stage, which Spark does not allow with dynamic "
             "allocation, and spark.dynamicAllocation.enabled is true: start the session with "
             "spark.dynamicAllocation.enabled=false, spark.executor.instances and "
             "spark.executor.cores"
         )
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether tasks run where the session does, with no executor that could be lost: `local[n]`."""
+    return bool(re.match(r"local($|\[)", spark.conf.get("spark.master", None) or ""))
 
 
 def count_slots(spark: SparkSession) -> int | None:

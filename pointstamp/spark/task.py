@@ -86,6 +86,8 @@ class Job:
     are packed batches."""
     scans: Mapping[int, ParquetScan] = field(default_factory=dict)
     """The inputs that workers read as files, by number."""
+    fused: bool = False
+    """Whether the one input comes as it is partitioned, so that no record is dealt."""
     gives_records: bool = False
     """Whether the rows that go are records of the result, and not packed batches."""
     certificates: Certificates | None = None
@@ -114,7 +116,7 @@ class Job:
 
     def deals(self, number: int, peers: int) -> bool:
         """Whether workers are to deal what they have read of an input, as one may have all."""
-        if self.gives_records:
+        if self.fused:
             return False
         return (
             self.scans[number].is_uneven(peers)

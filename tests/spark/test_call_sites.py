@@ -83,7 +83,7 @@ def shown_jobs(spark, after=-1):
     ]
 
 
-def ask_for_jobs(spark):
+def ask_for_jobs(spark, folder):
     """Have jobs of all kinds; by action, the line that asked for it."""
     numbers = spark.range(0, 1000, 1, 2)
     frame = pointstamp.spark.run(by_id, {"records": numbers}, "id long", workers=2)
@@ -98,6 +98,8 @@ def ask_for_jobs(spark):
         ("take", here(), frame.take(1)),
         ("isEmpty", here(), frame.isEmpty()),
         ("foreach", here(), frame.foreach(lambda row: None)),
+        ("parquet", here(), frame.write.parquet(f"{folder}/parquet")),
+        ("save", here(), frame.write.format("csv").save(f"{folder}/csv")),
         ("count", here(), graph.count("(a)-[]->(b); (b)-[]->(c)")),
         ("bfs", here(), graph.bfs("id = 1", "id = 3")),
         ("validate", here(), graph.validate()),
@@ -117,9 +119,9 @@ def ask_for_jobs(spark):
 
 
 @shared
-def test_the_ui_shows_each_job_at_the_line_that_asked_for_it(spark):
+def test_the_ui_shows_each_job_at_the_line_that_asked_for_it(spark, tmp_path):
     before = max((job.id for job in shown_jobs(spark)), default=-1)
-    known = {f"{action} at {__file__}:{line}" for action, line in ask_for_jobs(spark)}
+    known = {f"{action} at {__file__}:{line}" for action, line in ask_for_jobs(spark, tmp_path)}
     until = time.monotonic() + PATIENCE_S
     # It learns of what happens a little later.
     while not (jobs := shown_jobs(spark, before)) or any(job.is_running for job in jobs):

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -257,12 +258,12 @@ def fail(spark: Any) -> None:
 
 
 def survive(
-    spark: Any, folder: str, generation: int, *, always: bool = False
+    spark: Any, folder: str, generation: int, *, always: bool = False, writes: bool = False
 ) -> tuple[list[int], Counter[int]]:
     """What comes out where worker 1 kills itself once, and how often each worker began.
 
     Or it kills its parent's parent, which is the executor that it is a task of; or it does so
-    whenever it begins.
+    whenever it begins. What comes out is collected, or read again from where workers write it.
     """
 
     def build(scope: Any, numbers: Any) -> Any:
@@ -300,7 +301,11 @@ def survive(
 
     slots = SLOTS
     inputs = {"numbers": spark.range(0, 1000, 1, 3)}
-    rows = pointstamp.spark.run(build, inputs, "id long", SLOTS, check=False).collect()
+    found = pointstamp.spark.run(build, inputs, "id long", SLOTS, check=False)
+    if writes:
+        found.write.parquet(f"{folder}/out")
+        found = spark.read.parquet(f"{folder}/out")
+    rows = found.collect()
     attempts = Counter(int(path.name[7]) for path in Path(folder).glob("worker *"))
     return sorted(row.id for row in rows), attempts
 
@@ -551,12 +556,13 @@ def test_another_python_on_the_executors_is_said(classic: Program, machines: Clu
         classic.call(ship_to, "/no/such/python")
 
 
+@pytest.mark.parametrize("writes", [False, True], ids=["collected", "written"])
 @pytest.mark.parametrize("generation", [0, 2], ids=["worker", "machine"])
 def test_after_a_death_all_runs_again_and_the_output_comes_once(
-    classic: Program, generation: int, tmp_path: Path
+    classic: Program, generation: int, tmp_path: Path, writes: bool
 ) -> None:
     classic.call(install_on_executors)
-    numbers, attempts = classic.call(survive, str(tmp_path), generation)
+    numbers, attempts = classic.call(partial(survive, writes=writes), str(tmp_path), generation)
     assert numbers == list(range(1000))
     assert attempts == dict.fromkeys(range(SLOTS), 2)
 

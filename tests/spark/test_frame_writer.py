@@ -1,0 +1,180 @@
+"""Writes and counts of what `pointstamp.spark.run` gives: no shuffle is behind the workers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import pointstamp.spark
+from pointstamp.errors import WorkerError
+from tests.spark.flows import by_id, run
+from tests.spark.test_call_sites import each, shown_jobs
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+DERBY = "org.apache.derby.jdbc.EmbeddedDriver"
+
+
+def texts(scope, records):
+    """Of which all formats can write the one column."""
+    return records.map_batches(lambda batch: batch.set_column(0, "id", batch[0].cast("string")))
+
+
+def numbers(spark, n=1000, parts=2):
+    return spark.range(0, n, 1, parts)
+
+
+def n_stages(spark, action):
+    """How many stages the jobs of an action have."""
+    status = spark.sparkContext._jsc.sc().statusStore()
+    before = max((job.id for job in shown_jobs(spark)), default=-1)
+    action()
+    jobs = [status.job(job.id) for job in shown_jobs(spark, before)]
+    return len({stage for job in jobs for stage in each(job.stageIds())})
+
+
+def ids_in(spark, folder, kind):
+    reader = spark.read.schema("id string").option("rowTag", "ROW")
+    return sorted(int(row.id) for row in reader.format(kind).load(str(folder)).collect())
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["csv", "json", "orc", "parquet", "text", "xml"])
+def test_all_records_are_written_once(spark, tmp_path, kind, workers):
+    found = run(texts, {"records": numbers(spark)}, "id string", workers)
+    arguments = {"rowTag": "ROW"} if kind == "xml" else {}
+    getattr(found.write, kind)(f"{tmp_path}/by_method", **arguments)
+    found.write.format(kind).options(**arguments).save(f"{tmp_path}/by_name")
+    for name in ("by_method", "by_name"):
+        assert ids_in(spark, tmp_path / name, kind) == list(range(1000))
+
+
+def test_what_is_dealt_is_written_once(spark, tmp_path):
+    inputs = {"left": numbers(spark, parts=3), "right": numbers(spark).coalesce(1)}
+    found = run(lambda scope, left, right: left.concat(right), inputs, "id long", 3)
+    found.write.parquet(f"{tmp_path}/out")
+    ids = pyarrow.parquet.read_table(f"{tmp_path}/out")["id"].to_pylist()
+    assert sorted(ids) == sorted([*range(1000), *range(1000)])
+    assert found.count() == 2000
+
+
+def test_no_shuffle_is_behind_the_workers(spark, tmp_path):
+    found = run(by_id, {"records": numbers(spark)}, "id long")
+    assert n_stages(spark, lambda: found.write.parquet(f"{tmp_path}/out")) == 1
+    assert n_stages(spark, lambda: found.select("id").write.parquet(f"{tmp_path}/other")) > 1
+
+
+def test_settings_of_a_writer_are_kept(spark, tmp_path):
+    found = run(by_id, {"records": numbers(spark, 100)}, "id long")
+    settings = found.write.mode("overwrite").option("header", True).options(sep=";", none=None)
+    for _ in range(2):  # also of one that has written
+        settings.csv(f"{tmp_path}/csv", quoteAll=True)
+    parts = (tmp_path / "csv").glob("*.csv")
+    lines = [line for part in parts for line in part.read_text().splitlines()]
+    assert sorted(lines) == sorted(['"id"', '"id"', *(f'"{i}"' for i in range(100))])
+    two = run(pairs, {"records": numbers(spark, 100)}, "id long, rest long")
+    two.write.partitionBy("rest").parquet(f"{tmp_path}/parts", compression="gzip")
+    written = sorted(Path(tmp_path, "parts").glob("rest=*/*.parquet"))
+    assert {path.parent.name for path in written} == {"rest=0", "rest=1", "rest=2"}
+    assert all(path.name.endswith(".gz.parquet") for path in written)
+    assert spark.read.parquet(f"{tmp_path}/parts").count() == 100
+
+
+def pairs(scope, records):
+    def paired(batch):
+        ids = batch["id"].to_pylist()
+        return pyarrow.record_batch({"id": ids, "rest": [i % 3 for i in ids]})
+
+    return records.map_batches(paired)
+
+
+def test_what_is_there_is_refused_and_nothing_is_run(spark, tmp_path):
+    began = tmp_path / "began"
+    found = run(marking(began), {"records": numbers(spark)}, "id long")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(Exception, match=r"PATH_ALREADY_EXISTS"):
+        found.write.parquet(f"{tmp_path}/out")
+    with pytest.raises(Exception, match=r"mode"):
+        found.write.mode("sometimes")
+    assert not began.exists()
+
+
+def marking(file):
+    """A dataflow that writes a line into a file for each worker that runs it."""
+
+    def build(scope, records):
+        def mark(batch):
+            with file.open("a") as marks:
+                marks.write("ran\n")
+            return batch
+
+        return records.map_batches(mark)
+
+    return build
+
+
+def test_what_spark_keeps_is_written_and_counted_as_it_is(spark, tmp_path):
+    marks = tmp_path / "marks"
+    found = run(marking(marks), {"records": numbers(spark)}, "id long")
+    found.cache()
+    try:
+        assert found.count() == 1000
+        n_marks = len(marks.read_text().splitlines())
+        found.write.parquet(f"{tmp_path}/out")
+        assert found.count() == 1000
+        assert len(marks.read_text().splitlines()) == n_marks
+    finally:
+        found.unpersist()
+    assert found.count() == 1000
+    assert len(marks.read_text().splitlines()) > n_marks
+
+
+@pytest.mark.parametrize("kind", ["a table", "buckets", "an insert", "a database"])
+def test_other_sinks_get_all_records(spark, tmp_path, kind):
+    found = run(by_id, {"records": numbers(spark)}, "id long")
+    table = f"of_{kind.replace(' ', '_')}"
+    try:
+        if kind == "a table":
+            found.write.saveAsTable(table, format="parquet", path=f"{tmp_path}/table")
+        elif kind == "buckets":
+            sorted_ones = found.write.bucketBy(3, "id").sortBy("id")
+            sorted_ones.option("path", f"{tmp_path}/table").saveAsTable(table)
+        elif kind == "an insert":
+            spark.sql(f"create table {table} (id long) using parquet location '{tmp_path}/table'")
+            found.write.insertInto(table)
+        else:  # which coalesces partitions
+            url = f"jdbc:derby:{tmp_path}/derby;create=true"
+            few = found.write.option("driver", DERBY).option("numPartitions", 1)
+            few.jdbc(url, "records")
+            reader = spark.read.format("jdbc").options(url=url, driver=DERBY, dbtable="records")
+            reader.load().createOrReplaceTempView(table)
+        assert spark.table(table).count() == 1000
+    finally:
+        spark.sql(
+            f"drop view if exists {table}"
+            if kind == "a database"
+            else f"drop table if exists {table}"
+        )
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("write", ["parquet", "save", "saveAsTable"])
+def test_the_error_of_a_write_begins_with_its_cause(spark, tmp_path, write, fused):
+    def fails(scope, records):
+        def check(batch):
+            raise ValueError("the very cause")
+
+        return records.map_batches(check, name="Check")
+
+    found = pointstamp.spark.run(fails, numbers(spark), "id long", workers=2, fused=fused)
+    # A table is at a path of its own; else `path` is where to.
+    arguments = {"name": "of_failures"} if write == "saveAsTable" else {}
+    with pytest.raises(WorkerError) as caught:
+        getattr(found.write, write)(path=f"{tmp_path}/out", **arguments)
+    assert re.match(r"worker [01] failed: operator 'Check' failed at", str(caught.value))
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert not [*tmp_path.rglob("*.parquet")]
