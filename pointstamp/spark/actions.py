@@ -15,10 +15,12 @@ Before the first of them in a session the Python of the executors is compared wi
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property, partial, wraps
+from copy import deepcopy
+from functools import cache, partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import PointstampError
@@ -28,7 +30,7 @@ from pointstamp.spark.cancelled_tasks import ACTION
 from pointstamp.spark.failures import cancelled, explained, remember, too_few_slots
 from pointstamp.spark.frame_writer import writer_of
 from pointstamp.spark.installation import check_executors
-from pointstamp.spark.session import context_of
+from pointstamp.spark.session import check_running, context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,6 +88,7 @@ class Actions:
     def running(self, site: CallSite) -> Iterator[None]:
         """An action, which the program asks for at `site`."""
         spark = self._frame.sparkSession
+        check_running(spark)
         with called_at(spark, site):
             check_executors(spark)
             with (
@@ -144,7 +147,7 @@ def planned_later(
     given.__init__(frame, None, whole.sparkSession)
     del frame._jdf
     frame._plan = plan
-    frame.schema = schema
+    frame.schema = deepcopy(schema)  # which the program may change
     frame._actions = Actions(frame, config, description, whole)
     remember(frame, config)
     found: DataFrame = frame
@@ -169,14 +172,30 @@ def _with_actions(kind: Any) -> type:
     }
     members["count"] = _counting(kind.count)
     members["write"] = property(partial(_writer, kind.write))
+    # As one of PySpark's, which says why none can be pickled.
+    members["__reduce__"] = lambda self: (kind, (None, self.sparkSession))
     return type(kind.__name__, (kind,), {**members, "__module__": kind.__module__})
 
 
 @cache
 def _planned_later(kind: Any) -> type:
     base: Any = _with_actions(kind)
-    members = {"_jdf": cached_property(lambda self: self._plan()._jdf)}
+    members = {"_jdf": _PlannedOnce()}
     return type(kind.__name__, (base,), {**members, "__module__": kind.__module__})
+
+
+class _PlannedOnce:
+    """An attribute that is there from when it is asked for first."""
+
+    _lock = threading.RLock()  # a plan may ask for those of its inputs
+
+    def __get__(self, frame: Any, kind: type) -> Any:
+        if frame is None:
+            return self
+        with self._lock:
+            if "_jdf" not in vars(frame):  # which other threads have asked for
+                frame._jdf = frame._plan()._jdf
+            return vars(frame)["_jdf"]
 
 
 def _explaining(action: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,8 +5,10 @@ tasks' writers, in the stage that they are, which saves a stage and a pass throu
 cannot do so for all that is made of a result, as Spark allows no barrier stage of which only some
 is taken, or that is united with others. A write of files is a job of all partitions, whatever its
 options; it may sort in its tasks, or shuffle first. Of other sinks that is not known (JDBC's
-coalesces partitions), so they get the DataFrame as it is; as all do on a cluster, where executors
-are lost: Spark retries a barrier stage only if its output is shuffled.
+coalesces partitions), so they get the DataFrame as it is. So do writes that overwrite: Spark first
+removes what is there, and then runs the last stage, so the workers have to be in another one.
+Spark retries no barrier stage whose output is not shuffled, so all this is done where it retries
+none.
 
 PySpark hands the settings of a writer to one of Java's, `_jwrite`, and asks it to write. What
 stands in its place here hands them on, and keeps them for a second one.
@@ -14,7 +16,8 @@ stands in its place here hands them on, and keeps them for a second one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark.call_sites import call_site
@@ -68,18 +71,28 @@ class _WriterOfJava:
 
         def write(*args: Any) -> None:
             with self._actions.running(call_site(name)):
-                whole = self._writes_files(name)
-                java = self._of(self._actions.whole() if whole else self._frame)
-                getattr(java, name)(*args)
+                if not self._adds_files(name):
+                    getattr(self._of(self._frame), name)(*args)
+                    return
+                path = args[0] if args else self._setting("option", "path")
+                with _without_trace(self._frame.sparkSession, path):
+                    getattr(self._of(self._actions.whole()), name)(*args)
 
         return write if name in _WRITES else setting
 
-    def _writes_files(self, method: str) -> bool:
-        if method != "save":
-            return method in FILES
-        of_session = self._frame.sparkSession.conf.get(DEFAULT_FORMAT, "")
-        formats = [of_session, *(args[0] for name, args in self._settings if name == "format")]
-        return str(formats[-1]).lower() in FILES
+    def _adds_files(self, method: str) -> bool:
+        """Whether a method writes files beside what is there, if anything is."""
+        if str(self._setting("mode")).lower() == "overwrite":
+            return False
+        if method == "save":
+            conf = self._frame.sparkSession.conf
+            method = self._setting("format") or conf.get(DEFAULT_FORMAT, None) or ""
+        return method.lower() in FILES
+
+    def _setting(self, *which: str) -> Any:
+        """What was said last of a setting; None if nothing was."""
+        found = [(name, *args) for name, args in self._settings]
+        return next((said[-1] for said in reversed(found) if said[:-1] == which), None)
 
     def _of(self, frame: Any) -> Any:
         """Java's writer of a DataFrame, with the same settings."""
@@ -87,3 +100,25 @@ class _WriterOfJava:
         for name, args in self._settings:
             java = getattr(java, name)(*args)
         return java
+
+
+@contextmanager
+def _without_trace(spark: Any, path: str | None) -> Iterator[None]:
+    """Remove the folder that a write has made, and nothing else, if it fails.
+
+    It is made before the workers begin, and one that is there is refused the next time.
+    """
+    if path is None:
+        yield
+        return
+    java, was_there = spark._jvm.org.apache.hadoop.fs.Path(path), True
+    with suppress(Exception):  # of a file system that is not there, which Spark says
+        files = java.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        was_there = files.exists(java)
+    try:
+        yield
+    except Exception:
+        with suppress(Exception):  # Java's, of one with something in it
+            if not was_there:
+                files.delete(java, False)
+        raise

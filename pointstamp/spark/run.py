@@ -33,7 +33,8 @@ Where the one input is another scan of as many partitions as there are workers, 
 (`scanned_inputs`), the first step is left out: the workers read it, and deal their batches among
 themselves, as a scan may have all records in one of its partitions.
 
-On one machine, what counts or writes the result itself needs no last step (`frame_writer`).
+In a session on one machine, what counts the result itself or writes it to new files needs no last
+step (`frame_writer`).
 
 A caller that knows that a stage of its own is not needed says so, by `fused=True`, and the plan is
 one step, `mapInArrow(barrier=True)`, at the cost of the one that does nothing.
@@ -43,7 +44,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import deepcopy
 from functools import partial, reduce
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,7 @@ from pointstamp.spark.session import (
     context_of,
     count_slots,
     is_local,
+    retries_stages,
     session,
 )
 
@@ -210,6 +212,7 @@ def run(
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.given_inputs import inputs_by_name
     from pointstamp.spark.known_schemas import struct_of
+    from pointstamp.spark.pickled_job import PickledJob
     from pointstamp.spark.scanned_inputs import ScannedInputs
     from pointstamp.spark.task import Job, work
 
@@ -253,7 +256,7 @@ def run(
     scans = scanned.parquet_scans()
     reads_records = not scans and (fused or scanned.is_scanned(workers))
     # Spark reads a text that is not simple here; nothing runs.
-    struct = struct_of(schema)
+    struct = deepcopy(struct_of(schema))  # the program may go on to change its own
     arrow_schema = to_arrow_schema(struct, timezone="UTC")
     plural = "" if workers == 1 else "s"
     description = f"pointstamp: {_title(build)}, {workers} worker{plural}"
@@ -269,7 +272,7 @@ def run(
         frames[0].schema.names if reads_records else None,
         scans,
         fused,
-        fused,
+        False,
         certificates,
         accumulate,
         memory_limit,
@@ -287,16 +290,26 @@ def run(
     else:
         arrived = spark.range(0, workers, 1, workers)  # a row for each, so that there are tasks
 
-    def plan() -> DataFrame:
-        return leaving(_beside(arrived, read), _named(work(job), description), workers, struct)
+    def task(job: Job | PickledJob, *, gives_records: bool) -> MapInArrow:
+        return _named(work(job, gives_records=gives_records), description)
 
-    if not fused and (context_of(spark) is None or not is_local(spark)):
-        # A barrier stage that gives an action its results is not retried when an executor is lost.
-        return with_actions(plan(), control, description)
-    task = _named(work(replace(job, gives_records=True)), description)
-    of_all = arrived if not fused else _beside(arrived, read)
-    whole = with_actions(of_all.mapInArrow(task, struct, barrier=True), control, description)
-    return whole if fused else planned_later(whole, plan, struct, control, description)
+    if fused:
+        arrived = _beside(arrived, read)
+        result = arrived.mapInArrow(task(job, gives_records=True), struct, barrier=True)
+        return with_actions(result, control, description)
+    context = context_of(spark)
+    if context is None or not is_local(spark) or retries_stages(spark):
+        # Spark retries no barrier stage that hands its results to an action.
+        result = leaving(_beside(arrived, read), task(job, gives_records=False), workers, struct)
+        return with_actions(result, control, description)
+    pickled = PickledJob(job, context)
+
+    def plan() -> DataFrame:
+        return leaving(_beside(arrived, read), task(pickled, gives_records=False), workers, struct)
+
+    whole = arrived.mapInArrow(task(pickled, gives_records=True), struct, barrier=True)
+    whole = with_actions(whole, control, description)
+    return planned_later(whole, plan, struct, control, description)
 
 
 def _checked(

@@ -345,6 +345,11 @@ def is_local(spark: SparkSession) -> bool:
     return bool(re.match(r"local($|\[)", spark.conf.get("spark.master", None) or ""))
 
 
+def retries_stages(spark: SparkSession) -> bool:
+    """Whether Spark runs a stage again that failed."""
+    return int(spark.conf.get("spark.stage.maxConsecutiveAttempts", None) or 4) > 1
+
+
 def count_slots(spark: SparkSession) -> int | None:
     """How many tasks the session can run at once; None where it does not say.
 

@@ -52,6 +52,8 @@ from pointstamp.spark.run_counts import Tally, WorkerCounts
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
 
+    from pointstamp.spark.pickled_job import PickledJob
+
 FIRST_CAUSE_S = 3.0
 """How long a worker that fails waits for the driver to say what the first cause is."""
 
@@ -89,7 +91,7 @@ class Job:
     fused: bool = False
     """Whether the one input comes as it is partitioned, so that no record is dealt."""
     gives_records: bool = False
-    """Whether the rows that go are records of the result, and not packed batches."""
+    """Whether the rows that go are records of the result, and not packed batches: see `work`."""
     certificates: Certificates | None = None
     """What workers on different machines encrypt with; None if they do not."""
     accumulate: bool = False
@@ -125,12 +127,16 @@ class Job:
         )
 
 
-def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
+def work(
+    of_task: Job | PickledJob, *, gives_records: bool
+) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow(..., barrier=True)`: rows in and out."""
+    given: Any = of_task  # a job, in the task
 
     def task(rows: Rows) -> Iterator[pa.RecordBatch]:
         from pyspark import BarrierTaskContext
 
+        job = replace(given, gives_records=gives_records)
         context = BarrierTaskContext.get()
         with (
             outliving_restarts(),

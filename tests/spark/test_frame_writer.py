@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from pickle import PicklingError
+from types import SimpleNamespace
 
 import pyarrow.csv
 import pyarrow.parquet
@@ -11,11 +15,13 @@ import pytest
 
 import pointstamp.spark
 from pointstamp.errors import WorkerError
+from pointstamp.spark.session import retries_stages
 from tests.spark.flows import by_id, run
 from tests.spark.test_call_sites import each, shown_jobs
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
 DERBY = "org.apache.derby.jdbc.EmbeddedDriver"
 
 
@@ -178,3 +184,94 @@ def test_the_error_of_a_write_begins_with_its_cause(spark, tmp_path, write, fuse
     assert re.match(r"worker [01] failed: operator 'Check' failed at", str(caught.value))
     assert isinstance(caught.value.__cause__, ValueError)
     assert not [*tmp_path.rglob("*.parquet")]
+
+
+@pytest.mark.parametrize("write", ["parquet", "save"])
+def test_a_write_that_fails_leaves_nothing(spark, tmp_path, write):
+    """No folder, which the next write would refuse, and of the records none."""
+    found = run(failing, {"records": numbers(spark)}, "id long")
+    out = tmp_path / "out"
+    writer = found.write.option("path", str(out)) if write == "save" else found.write
+    with pytest.raises(WorkerError):
+        getattr(writer, write)(*([] if write == "save" else [str(out)]))
+    assert not out.exists()
+    run(by_id, {"records": numbers(spark)}, "id long").write.parquet(str(out))
+    with pytest.raises(WorkerError):
+        found.write.mode("append").parquet(str(out))
+    assert spark.read.parquet(str(out)).count() == 1000
+
+
+@pytest.mark.parametrize("write", ["parquet", "save"])
+def test_an_overwrite_that_fails_keeps_what_is_there(spark, tmp_path, write):
+    numbers(spark).write.parquet(f"{tmp_path}/out")
+    found = run(failing, {"records": numbers(spark)}, "id long")
+    with pytest.raises(WorkerError):
+        getattr(found.write, write)(f"{tmp_path}/out", mode="Overwrite")
+    assert spark.read.parquet(f"{tmp_path}/out").count() == 1000
+
+
+def failing(scope, records):
+    def check(batch):
+        raise ValueError("the very cause")
+
+    return records.map_batches(check)
+
+
+def test_a_folder_that_is_read_can_be_overwritten(spark, tmp_path):
+    numbers(spark).write.parquet(f"{tmp_path}/read")
+    found = run(by_id, {"records": spark.read.parquet(f"{tmp_path}/read")}, "id long")
+    found.write.mode("overwrite").parquet(f"{tmp_path}/read")
+    assert spark.read.parquet(f"{tmp_path}/read").count() == 1000
+
+
+def test_all_plans_run_what_was_given_when_the_run_was_asked_for(spark, tmp_path):
+    factor, offset = 10, spark.sparkContext.broadcast(7)
+
+    def build(scope, records):
+        def computed(batch):
+            ids = [factor * id + offset.value for id in batch["id"].to_pylist()]
+            return pyarrow.record_batch({"id": ids})
+
+        return records.map_batches(computed)
+
+    schema = spark.range(0).schema
+    found = run(build, {"records": numbers(spark, 100)}, schema)
+    factor = 11
+    schema.add("more", "string")
+    found.schema.add("still_more", "string")
+    expected = [10 * i + 7 for i in range(100)]
+    found.write.parquet(f"{tmp_path}/out")
+    assert sorted(row.id for row in spark.read.parquet(f"{tmp_path}/out").collect()) == expected
+    assert found.count() == 100
+    assert sorted(row.id for row in found.collect()) == expected
+    assert sorted(row.id for row in found.select("id").collect()) == expected
+
+
+def test_one_plan_is_made_when_several_threads_ask_for_it(spark):
+    found = run(by_id, {"records": numbers(spark)}, "id long")
+    with ThreadPoolExecutor(8) as pool:
+
+        def ask():
+            return found.filter(found.id > 1).select(found["id"])
+
+        asked = [pool.submit(ask) for _ in range(8)]
+        assert {frame.result().schema.simpleString() for frame in asked} == {"struct<id:bigint>"}
+
+
+@pytest.mark.parametrize(("conf", "retried"), [({}, True), ({ATTEMPTS: "1"}, False)])
+def test_sessions_of_others_retry_stages(conf, retried):
+    assert retries_stages(SimpleNamespace(conf=conf)) is retried
+
+
+def test_where_stages_are_retried_a_write_has_one_of_its_own(spark, tmp_path, monkeypatch):
+    assert not retries_stages(spark)
+    monkeypatch.setattr(sys.modules["pointstamp.spark.run"], "retries_stages", lambda spark: True)
+    found = run(by_id, {"records": numbers(spark)}, "id long")
+    assert n_stages(spark, lambda: found.write.parquet(f"{tmp_path}/out")) > 1
+    assert spark.read.parquet(f"{tmp_path}/out").count() == found.count() == 1000
+
+
+def test_a_frame_cannot_be_sent_to_a_task(spark):
+    found = run(by_id, {"records": numbers(spark)}, "id long")
+    with pytest.raises(PicklingError, match="CONTEXT_ONLY_VALID_ON_DRIVER"):
+        spark.sparkContext.parallelize([1]).map(lambda one: found).collect()
