@@ -16,8 +16,9 @@ stands in its place here hands them on, and keeps them for a second one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark.call_sites import call_site
@@ -33,6 +34,11 @@ FILES = {"csv", "json", "orc", "parquet", "text", "xml"}
 _WRITES = FILES | {"insertInto", "jdbc", "save", "saveAsTable"}
 
 DEFAULT_FORMAT = "spark.sql.sources.default"
+
+GIVEN_UP_S = 5.0
+"""How long Spark may take to give up a write that is interrupted, and remove its files."""
+
+RETRY_S = 0.05
 
 
 def writer_of(frame: DataFrame, actions: Actions) -> DataFrameWriter:
@@ -92,7 +98,7 @@ class _WriterOfJava:
     def _setting(self, *which: str) -> Any:
         """What was said last of a setting; None if nothing was."""
         found = [(name, *args) for name, args in self._settings]
-        return next((said[-1] for said in reversed(found) if said[:-1] == which), None)
+        return next((said[-1] for said in reversed(found) if _lower(said[:-1]) == which), None)
 
     def _of(self, frame: Any) -> Any:
         """Java's writer of a DataFrame, with the same settings."""
@@ -100,6 +106,11 @@ class _WriterOfJava:
         for name, args in self._settings:
             java = getattr(java, name)(*args)
         return java
+
+
+def _lower(names: Iterable[Any]) -> tuple[str, ...]:
+    """Names of settings, whose case does not count."""
+    return tuple(str(name).lower() for name in names)
 
 
 @contextmanager
@@ -117,8 +128,20 @@ def _without_trace(spark: Any, path: str | None) -> Iterator[None]:
         was_there = files.exists(java)
     try:
         yield
-    except Exception:
-        with suppress(Exception):  # Java's, of one with something in it
-            if not was_there:
-                files.delete(java, False)
+    except BaseException as error:
+        if not was_there:
+            # What is interrupted here Spark has still to give up.
+            _remove_empty(files, java, 0.0 if isinstance(error, Exception) else GIVEN_UP_S)
         raise
+
+
+def _remove_empty(files: Any, folder: Any, within_s: float) -> None:
+    """Remove a folder once nothing is in it; leave one that has something in it then."""
+    until = monotonic() + within_s
+    while True:
+        with suppress(Exception):  # Java's, of one with something in it
+            files.delete(folder, False)
+            return
+        if monotonic() >= until:
+            return
+        sleep(RETRY_S)

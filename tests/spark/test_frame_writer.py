@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from pickle import PicklingError
@@ -199,6 +203,30 @@ def test_a_write_that_fails_leaves_nothing(spark, tmp_path, write):
     with pytest.raises(WorkerError):
         found.write.mode("append").parquet(str(out))
     assert spark.read.parquet(str(out)).count() == 1000
+
+
+def test_a_write_that_is_interrupted_leaves_no_folder(spark, tmp_path):
+    """Which a write of mode `ignore` would take for one that is done."""
+
+    def slow(scope, records):
+        def wait(batch):
+            (tmp_path / "began").touch()
+            time.sleep(60)
+
+        return records.map_batches(wait)
+
+    def interrupt():
+        while not (tmp_path / "began").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    found = run(slow, {"records": numbers(spark)}, "id long")
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        found.write.option("PATH", f"{tmp_path}/out").save()
+    thread.join()
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("write", ["parquet", "save"])
