@@ -26,6 +26,7 @@ LEAST = 10
 """Batches that are waited for, however long they take."""
 
 
+@cache  # where a service holds slots, as many are not there for another
 def shared() -> Any:
     """The session that the cases of a process share; it ends with the process."""
     from pointstamp.spark import session
