@@ -298,18 +298,17 @@ def run(
         result = arrived.mapInArrow(task(job, gives_records=True), struct, barrier=True)
         return with_actions(result, control, description)
     context = context_of(spark)
+
+    def plan(job: Job | PickledJob) -> DataFrame:
+        return leaving(_beside(arrived, read), task(job, gives_records=False), workers, struct)
+
     if context is None or not is_local(spark) or retries_stages(spark):
         # Spark retries no barrier stage that hands its results to an action.
-        result = leaving(_beside(arrived, read), task(job, gives_records=False), workers, struct)
-        return with_actions(result, control, description)
+        return with_actions(plan(job), control, description)
     pickled = PickledJob(job, context)
-
-    def plan() -> DataFrame:
-        return leaving(_beside(arrived, read), task(pickled, gives_records=False), workers, struct)
-
     whole = arrived.mapInArrow(task(pickled, gives_records=True), struct, barrier=True)
     whole = with_actions(whole, control, description)
-    return planned_later(whole, plan, struct, control, description)
+    return planned_later(whole, partial(plan, pickled), struct, control, description)
 
 
 def _checked(
