@@ -13,7 +13,6 @@ from pathlib import Path
 from pickle import PicklingError
 from types import SimpleNamespace
 
-import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
