@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from pointstamp.communication.communicator import Communicator
+from pointstamp.communication.kept_memory import learn_large_blocks
 from pointstamp.communication.target import check_main, check_result, run_in_process
 from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
@@ -65,6 +66,7 @@ def run_worker(
     check_options(
         progress, log, watchdog_s, in_flight_bytes, accumulate, memory_limit, spill_directory
     )
+    learn_large_blocks()
     with ExitStack() as stack:
         name = getattr(main, "__qualname__", repr(main))
         counted = stack.enter_context(metered(metrics, telemetry, 1, log, name))

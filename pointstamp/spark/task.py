@@ -24,6 +24,7 @@ from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.control import ControlClient, WorkerConfig
 from pointstamp.communication.failure import Failure, chain, dump, failure, load
 from pointstamp.communication.job_control import FailureReport, JoinMesh, LeaveMesh
+from pointstamp.communication.kept_memory import learn_large_blocks
 from pointstamp.communication.publishing import set_own
 from pointstamp.communication.tls import Certificates
 from pointstamp.containers.conform import conform
@@ -335,6 +336,7 @@ def run(
 ) -> Iterator[Any]:
     """The results of the dataflow on this worker, as batches of the job's schema."""
     results: deque[Any] = deque()
+    learn_large_blocks()
     with ExitStack() as stack:
         log = None if job.log is None else stack.enter_context(closing(job.log.begin(communicator)))
         memory = stack.enter_context(memory_budget(job.memory_limit, job.spill_directory))
