@@ -55,6 +55,11 @@ def extend(
     cdef int64_t[::1] shown = np.full(n_lists, -1, np.int64)
     cdef int64_t[::1] shown_end = np.zeros(n_lists, np.int64)
     cdef uint8_t[::1] marked = np.zeros(n_lists, np.uint8)
+    if n_lists == 2 and counting and bound.shape[0] == 0 and resume == FIRST:
+        if at < n_prefixes:
+            with nogil:
+                total = count_of_two(pools, pool_of, begins, ends, marks, &at, budget)
+        return total, at, resume
     with nogil:
         while at < n_prefixes and budget > 0 and (counting or total < room):
             n_here = 0
@@ -165,6 +170,112 @@ def extend(
                 pool = pools[pool_of[j]]
                 unmark(marks, pool, shown[j], shown_end[j], <uint8_t>(1 << j))
     return total, at, resume
+
+
+cdef int64_t count_of_two(
+    const int32_t **pools,
+    const int8_t[::1] pool_of,
+    Spans begins,
+    Spans ends,
+    uint8_t[::1] marks,
+    int64_t *first,
+    int64_t budget,
+) noexcept nogil:
+    """What `extend` counts of two lists, from prefix `first` on, which it moves: each whole.
+
+    There is one at least. Most graphs have short lists, of which the general case decides for
+    longer than it reads them.
+    """
+    cdef int64_t total = 0, at = first[0], n = begins.shape[1], size, other
+    cdef int64_t shown[2]
+    cdef int64_t shown_end[2]
+    cdef bint marked[2]
+    cdef const int32_t *own[2]
+    cdef const int64_t *starts[2]
+    cdef const int64_t *stops[2]
+    cdef int j, chosen
+    for j in range(2):
+        own[j] = pools[pool_of[j]]
+        starts[j] = &begins[j, 0]
+        stops[j] = &ends[j, 0]
+        shown[j] = shown_end[j] = -1
+        marked[j] = False
+    while at < n and budget > 0:
+        size = stops[0][at] - starts[0][at]
+        other = stops[1][at] - starts[1][at]
+        budget -= 1
+        if stops[0][at] < 0 or stops[1][at] < 0:
+            total += other if stops[0][at] < 0 else size
+            at += 1
+            continue
+        if size == 0 or other == 0:
+            at += 1
+            continue
+        for j in range(2):
+            if starts[j][at] == shown[j] and stops[j][at] == shown_end[j]:
+                continue
+            if marked[j]:
+                unmark(marks, own[j], shown[j], shown_end[j], <uint8_t>(1 << j))
+            shown[j] = starts[j][at]
+            shown_end[j] = stops[j][at]
+            # One that no other prefix asks is not worth it.
+            marked[j] = (
+                at + 1 < n
+                and starts[j][at + 1] == shown[j]
+                and stops[j][at + 1] == shown_end[j]
+                and worth_marking(begins, ends, j, at)
+            )
+            if marked[j]:
+                mark(marks, own[j], shown[j], shown_end[j], <uint8_t>(1 << j))
+        # The one to read: that which is not marked, unless the other one is far shorter.
+        chosen = 0 if size <= other else 1
+        if marked[chosen] and not marked[1 - chosen]:
+            if LONGER * (size if chosen == 0 else other) >= (other if chosen == 0 else size):
+                chosen = 1 - chosen
+        j = 1 - chosen
+        if marked[j]:
+            total += count_marked(
+                marks, own[chosen], shown[chosen], shown_end[chosen], <uint8_t>(1 << j)
+            )
+            budget -= shown_end[chosen] - shown[chosen]
+        else:
+            total += count_common(
+                own[chosen], shown[chosen], shown_end[chosen], own[j], shown[j], shown_end[j]
+            )
+            budget -= shown_end[chosen] - shown[chosen]
+        at += 1
+    for j in range(2):
+        if marked[j]:
+            unmark(marks, own[j], shown[j], shown_end[j], <uint8_t>(1 << j))
+    first[0] = at
+    return total
+
+
+cdef inline int64_t count_common(
+    const int32_t *pool,
+    int64_t begin,
+    int64_t end,
+    const int32_t *other,
+    int64_t other_begin,
+    int64_t other_end,
+) noexcept nogil:
+    """How many values both lists have; the first has no more than the other."""
+    cdef int64_t total = 0
+    cdef int32_t mine, theirs
+    if other_end - other_begin > LONGER * (end - begin):
+        while begin < end and other_begin < other_end:
+            other_begin = gallop(other, other_begin, other_end, pool[begin])
+            total += other_begin < other_end and other[other_begin] == pool[begin]
+            begin += 1
+        return total
+    # Without a branch that the processor would guess wrong.
+    while begin < end and other_begin < other_end:
+        mine = pool[begin]
+        theirs = other[other_begin]
+        total += mine == theirs
+        begin += mine <= theirs
+        other_begin += theirs <= mine
+    return total
 
 
 cdef inline bint worth_marking(Spans begins, Spans ends, Py_ssize_t j, int64_t at) noexcept nogil:

@@ -15,8 +15,11 @@ MOST = 60
 lists = st.lists(st.integers(0, 30), unique=True, max_size=25).map(sorted)
 
 
+one_to_four = st.integers(1, 4)
+
+
 @st.composite
-def problems(draw):
+def problems(draw, ks=one_to_four, n_bound=3):
     """Lists in three pools, and prefixes of which each names k of them, often the same."""
     pools, slices = [], []
     for _ in range(3):
@@ -24,11 +27,11 @@ def problems(draw):
         starts = np.cumsum([0, *map(len, rows)])
         pools.append(np.array([v for row in rows for v in row], np.int32))
         slices.append(list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)))
-    k, n = draw(st.integers(1, 4)), draw(st.integers(0, 12))
+    k, n = draw(ks), draw(st.integers(0, 12))
     pool_of = [draw(st.integers(0, 2 if j == k - 1 else 1)) for j in range(k)]
     spans = [[draw(st.sampled_from(slices[pool_of[j]])) for _ in range(n)] for j in range(k)]
     away = [[draw(st.booleans()) and j > 0 for _ in range(n)] for j in range(k)]
-    bound = draw(st.lists(st.integers(0, 30), unique=True, max_size=3))
+    bound = draw(st.lists(st.integers(0, 30), unique=True, max_size=n_bound))
     return pools, pool_of, spans, away, bound, n
 
 
@@ -92,6 +95,13 @@ def test_counting_counts_what_would_be_found(form, problem, room, budget):
     assert total == len(expected(problem))
 
 
+@pytest.mark.parametrize("form", FORMS)
+@given(problem=problems(st.just(2), 0), budget=st.integers(1, 40))
+def test_what_two_lists_have_in_common_is_counted(form, problem, budget):
+    total, _ = run(form, problem, 1, budget, counting=True)
+    assert total == len(expected(problem))
+
+
 def one_list_problem(sizes):
     """A prefix for each size but the first; its lists are 0.. of the first size, and of its own."""
     long = np.arange(sizes[0], dtype=np.int32)
@@ -123,6 +133,15 @@ def test_each_way_to_ask_a_list_gives_the_same(sizes):
         )  # fmt: skip
         assert at == len(sizes) - 1
         assert list(zip(parents[:n].tolist(), found[:n].tolist(), strict=True)) == want
+        for order in ([0, 1], [1, 0]):
+            marks = np.zeros(10_000, np.uint8)
+            n, at, _ = call(
+                long, short, short, np.array(order, np.int8), begins[order], ends[order],
+                np.empty((0, len(sizes) - 1), np.int32), marks,
+                0, FIRST, 10**9, True, parents, found,
+            )  # fmt: skip
+            assert (n, at) == (len(want), len(sizes) - 1)
+            assert not marks.any()
 
 
 def test_the_room_is_never_exceeded_by_a_list_of_a_million():
