@@ -131,6 +131,7 @@ LOOPS = (
 
 INLINE = (
     "pointstamp.kernels.arrays",
+    "pointstamp.kernels.key_searches",
     "pointstamp.kernels.update_searches",
     "pointstamp.kernels.update_sorts",
 )

@@ -27,6 +27,12 @@ def directed(edges: Stream[Any]) -> Stream[Arrays]:
     return checked_stream(edges, "edges").map_batches(edge_columns)
 
 
+def proper_edges(edges: Stream[Any]) -> Stream[Arrays]:
+    """`directed`, without loops."""
+    of_edges = checked_stream(edges, "edges")
+    return of_edges.map_batches(lambda batch: without_loops(edge_columns(batch)))
+
+
 def checked_stream(stream: Any, what: str) -> Stream[Any]:
     """`stream`, if it is one, of edges or of vertices.
 

@@ -37,11 +37,12 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Exchange, Pipeline
 from pointstamp.dataflow.stash import Stash
-from pointstamp.graph.edges import directed, joined, without_loops
+from pointstamp.graph.edges import joined, proper_edges
 from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.joins.join_operators import SOURCE, TARGET, Logic, with_graph
 from pointstamp.joins.tactics import Pieces
 from pointstamp.kernels.lists import DenseIds, count_into, distinct
+from pointstamp.kernels.turn import turn
 from pointstamp.operators.stream import Stream
 
 Ints = npt.NDArray[np.int64]
@@ -61,7 +62,7 @@ def undirected(edges: Stream[Any]) -> Stream[Arrays]:
     Loops are dropped. Edges that repeat, in either direction, are turned alike and still
     repeat. Of vertices of equal degree, the lower id comes first.
     """
-    proper = directed(edges).map_batches(without_loops)
+    proper = proper_edges(edges)
     degrees, nothing = _degrees(proper), _Degrees.nothing
     return with_graph(proper, degrees, Pipeline(), "Orient", _oriented, nothing=nothing)
 
@@ -118,13 +119,6 @@ class _Degrees:
         chosen = np.flatnonzero(self.degrees >= least)
         return Arrays({VERTEX: self.numbering.ids[chosen], _DEGREE: self.degrees[chosen]})
 
-    def at(self, vertices: Ints) -> Ints:
-        """The degree of each vertex; 0 of those that are not here."""
-        if not len(self.degrees):
-            return np.zeros(len(vertices), np.int64)
-        numbers = self.numbering.numbers_of(vertices)
-        return np.where(numbers < 0, 0, self.degrees[numbers])
-
 
 def _degrees(edges: Stream[Arrays]) -> Stream[_Degrees]:
     """The degrees that all workers know of the graph of each time, at every worker."""
@@ -139,6 +133,14 @@ def _degrees(edges: Stream[Arrays]) -> Stream[_Degrees]:
     def learn(batches: list[Arrays], session: Any) -> None:
         session.give(_Degrees.of_parts(batches))
 
+    def know(batches: list[Arrays], session: Any) -> None:
+        found = _Degrees.of_ends(batches)
+        if len(found.degrees) > KNOWN_VERTICES:
+            found = _Degrees.of_parts([found.highest(KNOWN_VERTICES)])
+        session.give(found)
+
+    if peers == 1:
+        return edges.unary_frontier(Pipeline(), "Degrees", partial(_when_complete, know))
     counts = edges.unary_frontier(Pipeline(), "Count ends", partial(_when_complete, count))
     own = counts.unary_frontier(Exchange(VERTEX), "Degrees", partial(_when_complete, add_up))
     return own.unary_frontier(Broadcast(), "All degrees", partial(_when_complete, learn))
@@ -163,12 +165,5 @@ def _when_complete(
 
 def _oriented(degrees: _Degrees, edges: Arrays) -> Pieces:
     """Turn the edges whose `dst` comes before their `src`."""
-    sources, targets = edges[SOURCE], edges[TARGET]
-    ours, theirs = degrees.at(sources), degrees.at(targets)
-    turned = (theirs < ours) | ((theirs == ours) & (targets < sources))
-    yield Arrays(
-        {
-            SOURCE: np.where(turned, targets, sources),
-            TARGET: np.where(turned, sources, targets),
-        }
-    )
+    low, high = turn(degrees.numbering, degrees.degrees, edges[SOURCE], edges[TARGET])
+    yield Arrays({SOURCE: low, TARGET: high})

@@ -1,7 +1,7 @@
 """Loops over tables by key, and over lists end to end.
 
 What each function does, and of which types, is said by its plain twin, of the same name in
-`key_tables`, `group_tables`, `running_folds`, `hash_join`, `lists`, `csr` and `sorting`.
+`key_tables`, `group_tables`, `running_folds`, `hash_join`, `lists`, `csr`, `turn` and `sorting`.
 """
 
 from libc.math cimport fmax, fmin
@@ -9,6 +9,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 import numpy as np
+
+from pointstamp.kernels.key_searches cimport bits_of, first_slot, row_of, row_or_none
 
 cdef extern from *:
     void __builtin_prefetch(const void *) noexcept nogil
@@ -24,19 +26,6 @@ cdef enum:
     LEAST = 4  # how many values a list has room for at first
 
 
-cdef inline int64_t first_slot(int64_t key, int n_bits) noexcept nogil:
-    """Where a key's search begins in a table of `2^n_bits` slots, `n_bits` above 0."""
-    return <int64_t>((<uint64_t>key * <uint64_t>0x9E3779B97F4A7C15) >> (64 - n_bits))
-
-
-cdef inline int bits_of(int64_t n_slots) noexcept nogil:
-    """The exponent of the least power of two that is not below `n_slots`."""
-    cdef int n_bits = 0
-    while (<int64_t>1 << n_bits) < n_slots:
-        n_bits += 1
-    return n_bits
-
-
 def hash_rows(Ints keys, int n_bits):
     cdef Py_ssize_t row
     cdef int64_t slot, mask = (<int64_t>1 << n_bits) - 1
@@ -49,21 +38,6 @@ def hash_rows(Ints keys, int n_bits):
                 slot = (slot + 1) & mask
             table[slot] = <int32_t>row
     return array
-
-
-cdef inline int64_t row_of(
-    Ints keys, Numbers table, bint dense, int n_bits, int64_t key
-) noexcept nogil:
-    """The row of `key`, or -1; `keys` has one at least, `n_bits` is `bits_of` the table."""
-    cdef int64_t slot
-    if key < keys[0] or key > keys[keys.shape[0] - 1]:
-        return -1
-    if dense:
-        return table[key - keys[0]]
-    slot = first_slot(key, n_bits)
-    while table[slot] >= 0 and keys[table[slot]] != key:
-        slot = (slot + 1) & (table.shape[0] - 1)
-    return table[slot]
 
 
 def find_numbers(Ints keys, Numbers table, bint dense, Ints ids):
@@ -86,18 +60,42 @@ def find_numbers(Ints keys, Numbers table, bint dense, Ints ids):
 
 def find_spans(Ints keys, Ints starts, Numbers table, bint dense, Ints vertices):
     cdef Py_ssize_t i, n = vertices.shape[0]
-    cdef int64_t row = -1
+    cdef int64_t row, low = keys[0] if keys.shape[0] else 0
     cdef int n_bits = bits_of(table.shape[0])
     begins_array = np.empty(n, np.int64)
     ends_array = np.empty(n, np.int64)
     cdef int64_t[::1] begins = begins_array, ends = ends_array
     with nogil:
+        # Of none, both are the first start: without a branch that would be guessed wrong.
         for i in range(n):
-            if keys.shape[0]:
-                row = row_of(keys, table, dense, n_bits, vertices[i])
-            begins[i] = starts[row] if row >= 0 else 0
-            ends[i] = starts[row + 1] if row >= 0 else 0
+            row = row_or_none(keys, table, dense, n_bits, low, vertices[i])
+            begins[i] = starts[row + (row < 0)]
+            ends[i] = starts[row + 1]
     return begins_array, ends_array
+
+
+def turn_edges(
+    Ints keys, Numbers table, bint dense, Ints degrees, Ints sources, Ints targets
+):
+    cdef Py_ssize_t i, n = sources.shape[0]
+    cdef int n_bits = bits_of(table.shape[0])
+    cdef int64_t low = keys[0] if keys.shape[0] else 0
+    cdef int64_t source, target, ours, theirs, changed
+    lower_array, higher_array = np.empty(n, np.int64), np.empty(n, np.int64)
+    cdef int64_t[::1] lower = lower_array, higher = higher_array
+    with nogil:
+        # Without branches that the processor would guess wrong.
+        for i in range(n):
+            source = sources[i]
+            target = targets[i]
+            ours = degrees[row_or_none(keys, table, dense, n_bits, low, source) + 1]
+            theirs = degrees[row_or_none(keys, table, dense, n_bits, low, target) + 1]
+            changed = (source ^ target) & -<int64_t>(
+                (theirs < ours) | ((theirs == ours) & (target < source))
+            )
+            lower[i] = source ^ changed
+            higher[i] = target ^ changed
+    return lower_array, higher_array
 
 
 def refill(const int64_t[:, ::1] slots, int64_t[:, ::1] larger):
