@@ -16,6 +16,7 @@ differential-dataflow.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -106,6 +107,12 @@ def make_plan(n_vertices: int, edges: Sequence[Edge], absent: Sequence[Edge] = (
     >>> plan.steps[1].constraints
     (Constraint(key=0, direction='forward'), Constraint(key=1, direction='forward'))
     """
+    return _planned(n_vertices, tuple(edges), tuple(absent))
+
+
+@functools.lru_cache(maxsize=256)
+def _planned(n_vertices: int, edges: tuple[Edge, ...], absent: tuple[Edge, ...]) -> Plan:
+    """The same motif is asked for again and again, as by each dataflow that counts triangles."""
     orders = [_greedy_order(first, n_vertices, edges) for first in range(n_vertices)]
     best = min(orders, key=lambda order: _cost(order, edges))
     steps = tuple(

@@ -295,18 +295,23 @@ class Topology:
                 f"operator {node.name!r} has {node.inputs} inputs and {node.outputs} outputs, "
                 "but its internal summary is of another shape"
             )
+        first = self.first[index]
+        first_source = first + node.inputs
+        if node.inputs == 1:  # as of most operators
+            for output, summaries in node.summaries[0].items():
+                self.steps[first] += [PathStep(first_source + output, s) for s in summaries]
+            return
         sharing: dict[int, list[int]] = defaultdict(list)
         """By the identity of a row: the inputs that have it."""
         for port, row in enumerate(node.summaries):
-            sharing[id(row)].append(self.target(index, port))
+            sharing[id(row)].append(first + port)
         for targets in sharing.values():
-            row = node.summaries[targets[0] - self.first[index]]
+            row = node.summaries[targets[0] - first]
             if len(targets) * len(row) >= _SAVED * (len(targets) + len(row)):
                 targets = [self._add_hub(index, targets)]
             for output, summaries in row.items():
-                source = self.source(index, output)
                 for target in targets:
-                    self.steps[target].extend(PathStep(source, summary) for summary in summaries)
+                    self.steps[target] += [PathStep(first_source + output, s) for s in summaries]
 
     def _add_hub(self, index: int, targets: list[int]) -> int:
         """Lead all of `targets` to one new location."""
