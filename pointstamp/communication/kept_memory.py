@@ -37,8 +37,8 @@ _SETTINGS = (
 )
 
 
-_LEARNED_BYTES = 31 << 20
-"""Just below 32 MiB, beyond which the library learns nothing."""
+_LEARNED_BYTES = 1 << 24
+"""Less than the 32 MiB beyond which the library learns nothing: large arrays stay on large pages."""
 
 
 @functools.cache

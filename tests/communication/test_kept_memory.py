@@ -80,7 +80,7 @@ def test_workers_keep_what_they_free(workers):
         def main(worker):
             for _ in range(3):
                 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-                blocks = [b"x" * (1 << 19) for _ in range(64)]
+                blocks = [b"x" * (1 << 19) for _ in range(48)]
                 del blocks
             return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
@@ -96,4 +96,4 @@ def test_workers_keep_what_they_free(workers):
         check=True,
         env=own,
     )
-    assert int(ran.stdout) < 800  # of the 8,192 pages of 32 MiB
+    assert int(ran.stdout) < 600  # of the 6,144 pages of 24 MiB
