@@ -60,6 +60,14 @@ def extend(
             with nogil:
                 total = count_of_two(pools, pool_of, begins, ends, marks, &at, budget)
         return total, at, resume
+    if n_lists == 1 and not counting and bound.shape[0] == 0:
+        if at < n_prefixes:
+            with nogil:
+                total = copy_one(
+                    pools[pool_of[0]], &begins[0, 0], &ends[0, 0], n_prefixes,
+                    &at, &resume, budget, parents, found,
+                )
+        return total, at, resume
     with nogil:
         while at < n_prefixes and budget > 0 and (counting or total < room):
             n_here = 0
@@ -170,6 +178,42 @@ def extend(
                 pool = pools[pool_of[j]]
                 unmark(marks, pool, shown[j], shown_end[j], <uint8_t>(1 << j))
     return total, at, resume
+
+
+cdef int64_t copy_one(
+    const int32_t *pool,
+    const int64_t *begins,
+    const int64_t *ends,
+    int64_t n,
+    int64_t *first,
+    int64_t *cursor,
+    int64_t budget,
+    int64_t[::1] parents,
+    int32_t[::1] found,
+) noexcept nogil:
+    """What `extend` finds of one list, of which all is found, from a cursor on, which it moves."""
+    cdef int64_t at = first[0], resume = cursor[0], total = 0, room = found.shape[0]
+    cdef int64_t begin, end, stop
+    while at < n and budget > 0 and total < room:
+        begin = begins[at]
+        end = ends[at]
+        if resume != FIRST:
+            begin = gallop(pool, begin, end, resume)
+        stop = min(end, begin + min(room - total, budget))
+        budget -= stop - begin + 1
+        while begin < stop:
+            found[total] = pool[begin]
+            parents[total] = at
+            total += 1
+            begin += 1
+        if begin < end:
+            resume = pool[begin]
+        else:
+            resume = FIRST
+            at += 1
+    first[0] = at
+    cursor[0] = resume
+    return total
 
 
 cdef int64_t count_of_two(
