@@ -38,7 +38,7 @@ _SETTINGS = (
 
 
 _LEARNED_BYTES = 1 << 24
-"""Less than the 32 MiB beyond which the library learns nothing: large arrays stay on large pages."""
+"""Less than the 32 MiB beyond which it learns nothing: large arrays stay on large pages."""
 
 
 @functools.cache

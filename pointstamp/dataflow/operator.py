@@ -623,9 +623,33 @@ class OperatorBuilder(Generic[S]):
     def _finish_ports(self) -> None:
         operator = self._operator
         operator.end_ports(self._alike)
-        identity = operator.timestamp.identity
+        table, staying = self._ways()
+        operator.set_summaries(table)
+        if self._log is not None:
+            self._log.summaries(operator, table)
+        self._inputs = [
+            Input(operator.name, port, queue, counts, operator.capabilities, row, stays)
+            for port, (queue, counts, row, stays) in enumerate(
+                zip(self._queues, operator.frontiers, table, staying, strict=True)
+            )
+        ]
+
+    def _ways(self) -> tuple[list[dict[int, Antichain]], list[set[int]]]:
+        """Per input the ways to the outputs, and the outputs at which times arrive as they are.
+
+        Few operators say anything of them, so most have those of another one of the scope.
+        """
+        operator, shared = self._operator, self._scope.shared
+        is_plain = not self._summaries and max(operator.inputs, operator.outputs) <= _FEW_WAYS
+        said: Any = None
+        if is_plain:
+            by_default = tuple(sorted(self._inputs_by_default)), tuple(self._outputs_by_default)
+            said = ("ways", tuple(self._n_outputs_before), *by_default)
+            known: tuple[list[dict[int, Antichain]], list[set[int]]] | None = shared.get(said)
+            if known is not None:
+                return known
         # One for all ways that leave times as they are, in the whole scope: it never changes.
-        shared = self._scope.shared
+        identity = operator.timestamp.identity
         stays = shared.get(STAYS) or shared.setdefault(STAYS, self._antichain(identity))
         table = self._default_rows(stays)
         for input_, ways in self._summaries.items():
@@ -635,18 +659,11 @@ class OperatorBuilder(Generic[S]):
                 paths = stays if summary is STAYS else self._antichain(summary)
                 if len(paths):
                     row[output] = paths
-        if not self._summaries and all(len(row) <= _FEW_WAYS for row in table):
-            table = self._alike("summaries", table, [tuple(row) for row in table])
-        operator.set_summaries(table)
-        if self._log is not None:
-            self._log.summaries(operator, table)
-        staying = {id(row): self._shared_set(row) for row in distinct_rows(table)}
-        self._inputs = [
-            Input(operator.name, port, queue, counts, operator.capabilities, row, staying[id(row)])
-            for port, (queue, counts, row) in enumerate(
-                zip(self._queues, operator.frontiers, table, strict=True)
-            )
-        ]
+        by_row = {id(row): self._shared_set(row) for row in distinct_rows(table)}
+        found = table, [by_row[id(row)] for row in table]
+        if is_plain:
+            shared[said] = found
+        return found
 
     def _alike(self, what: str, values: list[Any], said: list[Any]) -> list[Any]:
         """`values`, or the list of another operator of the scope of which the same is `said`.

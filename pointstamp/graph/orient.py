@@ -41,7 +41,7 @@ from pointstamp.graph.edges import joined, proper_edges
 from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.joins.join_operators import SOURCE, TARGET, Logic, with_graph
 from pointstamp.joins.tactics import Pieces
-from pointstamp.kernels.lists import DenseIds, count_into, distinct
+from pointstamp.kernels.lists import DenseIds, counted, distinct
 from pointstamp.kernels.turn import turn
 from pointstamp.operators.stream import Stream
 
@@ -89,11 +89,8 @@ class _Degrees:
     def of_ends(cls, edges: list[Arrays]) -> _Degrees:
         """Of the vertices that are at either end of some edges, as far as these go."""
         ends = [batch[end] for batch in joined(edges) for end in (SOURCE, TARGET)]
-        numbering = DenseIds.of(distinct(*ends))
-        degrees = np.zeros(len(numbering.ids), np.int64)
-        for vertices in ends:
-            count_into(degrees, numbering.numbers_of(vertices))
-        return cls(numbering, degrees)
+        ids, degrees = counted(*ends)
+        return cls(DenseIds.of(ids), degrees)
 
     @classmethod
     def of_parts(cls, parts: list[Arrays]) -> _Degrees:

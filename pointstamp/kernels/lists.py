@@ -43,14 +43,48 @@ def distinct(*parts: Ints) -> Ints:
     filled = [part for part in parts if len(part)]
     if not filled:
         return np.empty(0, np.int64)
-    low = min(int(part.min()) for part in filled)
-    high = max(int(part.max()) for part in filled)
-    if high - low > 4 * sum(map(len, filled)) + 64:
+    low, high = _span(filled)
+    if not _are_near(low, high, filled):
         return _sorted_distinct(filled)
     present = np.zeros(high - low + 1, np.bool_)
     for part in filled:
         flag(contiguous(part), low, present)
     return np.flatnonzero(present) + low
+
+
+def counted(*parts: Ints) -> tuple[Ints, Ints]:
+    """The distinct ids of all parts, in order, and how often each occurs.
+
+    parts : as of `distinct`, with eight bytes in place of each · returns int64[m], int64[m]
+
+    >>> [found.tolist() for found in counted(np.array([7, 5, 7]), np.array([6]))]
+    [[5, 6, 7], [1, 1, 2]]
+    """
+    filled = [part for part in parts if len(part)]
+    if not filled:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    low, high = _span(filled)
+    if _are_near(low, high, filled):
+        counts = np.zeros(high - low + 1, np.int64)
+        for part in filled:
+            count_buckets(contiguous(part), low, 0, counts)
+        places = np.flatnonzero(counts)
+        return places + low, counts[places]
+    numbering = DenseIds.of(_sorted_distinct(filled))
+    counts = np.zeros(len(numbering.ids), np.int64)
+    for part in filled:
+        count_into(counts, numbering.numbers_of(part))
+    return numbering.ids, counts
+
+
+def _span(parts: list[Ints]) -> tuple[int, int]:
+    """The least and the greatest id; no part is empty."""
+    return min(int(part.min()) for part in parts), max(int(part.max()) for part in parts)
+
+
+def _are_near(low: int, high: int, parts: list[Ints]) -> bool:
+    """Whether a place for each id from the least to the greatest is worth it."""
+    return high - low <= 4 * sum(map(len, parts)) + 64
 
 
 def _sorted_distinct(parts: list[Ints]) -> Ints:

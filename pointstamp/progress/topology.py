@@ -82,8 +82,8 @@ class Topology:
         """Per location: node, port, whether it is a target. Those of hubs are the last."""
         for index, node in enumerate(nodes):
             self.first.append(len(self.ports))
-            self.ports.extend((index, port, True) for port in range(node.inputs))
-            self.ports.extend((index, port, False) for port in range(node.outputs))
+            self.ports += [(index, port, True) for port in range(node.inputs)]
+            self.ports += [(index, port, False) for port in range(node.outputs)]
         self._n_ports = len(self.ports)
         self.steps: list[list[PathStep]] = [[] for _ in self.ports]
         self.consumers: list[list[tuple[int, int]]] = [[] for _ in self.ports]
@@ -287,9 +287,8 @@ class Topology:
         if index == 0:
             return
         if len(node.summaries) != node.inputs or any(
-            not 0 <= output < node.outputs
+            row and not (0 <= min(row) <= max(row) < node.outputs)
             for row in distinct_rows(node.summaries)
-            for output in row
         ):
             raise BuildError(
                 f"operator {node.name!r} has {node.inputs} inputs and {node.outputs} outputs, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from pointstamp.kernels import lists
 from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.lists import (
+    counted,
     distinct,
     group,
     group_distinct,
@@ -42,6 +44,17 @@ def test_distinct_ids_are_a_sorted_set(ids):
     def check(parts):
         expected = sorted({value for part in parts for value in part})
         assert distinct(*(np.array(part, np.int64) for part in parts)).tolist() == expected
+
+    check()
+
+
+@pytest.mark.parametrize("ids", [near, far])
+def test_ids_are_counted(ids):
+    @given(st.lists(st.lists(ids, max_size=60), max_size=4))
+    def check(parts):
+        found, counts = counted(*(np.array(part, np.int64) for part in parts))
+        expected = Counter(itertools.chain.from_iterable(parts))
+        assert list(zip(found.tolist(), counts.tolist(), strict=True)) == sorted(expected.items())
 
     check()
 
