@@ -72,6 +72,7 @@ MODULES = (
     "pointstamp.dataflow.channels",
     "pointstamp.dataflow.handles",
     "pointstamp.dataflow.notificator",
+    "pointstamp.dataflow.ways",
     "pointstamp.dataflow.operator",
     "pointstamp.dataflow.scope_core",
     "pointstamp.dataflow.stash_core",

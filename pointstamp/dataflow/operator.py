@@ -9,10 +9,8 @@ are one report, however the code in between is written.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp.dataflow.alignment import AlignedFrontier, EpochAligner
@@ -25,7 +23,8 @@ from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.dataflow.operator_info import OperatorInfo as OperatorInfo
 from pointstamp.dataflow.operator_logic import check_logic
 from pointstamp.dataflow.pact import Exchange, Pact
-from pointstamp.errors import BuildError, OperatorError
+from pointstamp.dataflow.ways import FEW_WAYS, STAYS, Connections, Ways, staying
+from pointstamp.errors import OperatorError
 from pointstamp.progress.activation import activation_of
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
@@ -38,7 +37,7 @@ from pointstamp.progress.operate import (
     Summaries,
     distinct_rows,
 )
-from pointstamp.progress.timestamp import Timestamp, summary_less_equal
+from pointstamp.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.scope_core import ScopeCore
@@ -47,15 +46,6 @@ if TYPE_CHECKING:
 Logic = Callable[[list[Input], list[Output]], Any]
 
 S = TypeVar("S")
-
-Connections = Sequence[Any] | Mapping[int, Any]
-"""How times advance between one port and those of the other side, by their number."""
-
-_FEW_WAYS = 2
-"""Of inputs with so many ways, which nearly all have, what says so is shared."""
-
-STAYS = object()
-"""The summary of a way that leaves times as they are, whatever type they are of."""
 
 UNFINISHED = object()
 """What a logic returns to have the dataflow wait for it although it holds no capability:
@@ -283,7 +273,7 @@ class Operator(DirectOperate):
         """What all workers must have declared alike, for `Scope.structure`."""
         identity = self.timestamp.identity
         is_plain = all(
-            len(row) == self.outputs and len(_staying(row, identity)) == self.outputs
+            len(row) == self.outputs and len(staying(row, identity)) == self.outputs
             for row in distinct_rows(self._summaries)
         )
         rows = [
@@ -309,11 +299,6 @@ class Operator(DirectOperate):
         return next(
             (input_.last_time for input_ in self._inputs if input_.last_time is not None), None
         )
-
-
-def _staying(row: Mapping[int, Antichain], identity: Any) -> set[int]:
-    """The outputs at which times of an input arrive as they are."""
-    return {output for output, paths in row.items() if list(paths) == [identity]}
 
 
 def _written(summary: Any) -> str:
@@ -357,14 +342,7 @@ class OperatorBuilder(Generic[S]):
         )
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
-        self._summaries: dict[int, dict[int, Any]] = {}
-        """By input and output: what was said of a way."""
-        self._inputs_by_default: set[int] = set()
-        """Of which nothing was said: there is a way to each output that was there before."""
-        self._outputs_by_default: list[int] = []
-        """Likewise: there is a way from each input that was there before."""
-        self._n_outputs_before: list[int] = []
-        """Per input: how many outputs there were before it."""
+        self._ways = Ways(name, scope.timestamp, scope.shared)
         self._queues: list[Any] = []
         self.states = OperatorState(
             scope.environment.durable_state,
@@ -424,12 +402,11 @@ class OperatorBuilder(Generic[S]):
             number = self._scope.number
             self._log.connect(queue, operator, port, number, stream.source, pact.describe())
         operator.inputs += 1
-        self._n_outputs_before.append(operator.outputs)
         operator.consumed.append(consumed)
         operator.frontier_interest.append(interest)
         operator.frontiers.append(self._new_frontier(interest))
         self._queues.append(queue)
-        self._add_port(port, True, operator.outputs, summaries)
+        self._ways.add_input(summaries)
         return port
 
     def _new_frontier(self, interest: Interest) -> InputFrontier:
@@ -486,7 +463,7 @@ class OperatorBuilder(Generic[S]):
             self._log.output(operator, tee)
         operator.initial.append(initial)
         self._outputs.append(Output(tee, capabilities))
-        self._add_port(port, False, operator.inputs, summaries)
+        self._ways.add_output(summaries)
         return scope.new_stream((self._node, port), tee)
 
     def build(
@@ -581,13 +558,7 @@ class OperatorBuilder(Generic[S]):
         >>> ps.testing.collect(swapped)
         [(0, 3), (0, 4)]
         """
-        operator = self._operator
-        if not (0 <= input_ < operator.inputs and 0 <= output < operator.outputs):
-            raise BuildError(
-                f"operator {operator.name!r} has {operator.inputs} inputs and {operator.outputs} "
-                f"outputs; there is no way from input {input_} to output {output}"
-            )
-        self._summaries.setdefault(input_, {})[output] = summary
+        self._ways.connect(input_, output, summary)
 
     @property
     def output_handles(self) -> list[Output]:
@@ -599,115 +570,26 @@ class OperatorBuilder(Generic[S]):
         """The frontiers of the inputs, live."""
         return self._operator.frontiers
 
-    def _add_port(
-        self, port: int, is_input: bool, n_others: int, summaries: Connections | None
-    ) -> None:
-        """Note the ways between a new port and those of the other side."""
-        if summaries is None:
-            if is_input:
-                self._inputs_by_default.add(port)
-            else:
-                self._outputs_by_default.append(port)
-            return
-        if not isinstance(summaries, Mapping):
-            if len(summaries) != n_others:
-                raise BuildError(
-                    f"operator {self._operator.name!r} needs {n_others} summaries for "
-                    f"{'input' if is_input else 'output'} {port}, one for each port so far on the "
-                    f"other side; {len(summaries)} were given"
-                )
-            summaries = dict(enumerate(summaries))
-        for other, summary in summaries.items():
-            self.connect(*((port, other) if is_input else (other, port)), summary)
-
     def _finish_ports(self) -> None:
         operator = self._operator
         operator.end_ports(self._alike)
-        table, staying = self._ways()
+        table, each_stays = self._ways.finish(self._scope.environment.durable_state is None)
         operator.set_summaries(table)
         if self._log is not None:
             self._log.summaries(operator, table)
         self._inputs = [
             Input(operator.name, port, queue, counts, operator.capabilities, row, stays)
             for port, (queue, counts, row, stays) in enumerate(
-                zip(self._queues, operator.frontiers, table, staying, strict=True)
+                zip(self._queues, operator.frontiers, table, each_stays, strict=True)
             )
         ]
-
-    def _ways(self) -> tuple[list[dict[int, Antichain]], list[set[int]]]:
-        """Per input the ways to the outputs, and the outputs at which times arrive as they are.
-
-        Few operators say anything of them, so most have those of another one of the scope.
-        """
-        operator, shared = self._operator, self._scope.shared
-        is_plain = not self._summaries and max(operator.inputs, operator.outputs) <= _FEW_WAYS
-        said: Any = None
-        if is_plain:
-            by_default = tuple(sorted(self._inputs_by_default)), tuple(self._outputs_by_default)
-            said = ("ways", tuple(self._n_outputs_before), *by_default)
-            known: tuple[list[dict[int, Antichain]], list[set[int]]] | None = shared.get(said)
-            if known is not None:
-                return known
-        # One for all ways that leave times as they are, in the whole scope: it never changes.
-        identity = operator.timestamp.identity
-        stays = shared.get(STAYS) or shared.setdefault(STAYS, self._antichain(identity))
-        table = self._default_rows(stays)
-        for input_, ways in self._summaries.items():
-            row = table[input_] = dict(table[input_])
-            for output, summary in ways.items():
-                row.pop(output, None)
-                paths = stays if summary is STAYS else self._antichain(summary)
-                if len(paths):
-                    row[output] = paths
-        by_row = {id(row): self._shared_set(row) for row in distinct_rows(table)}
-        found = table, [by_row[id(row)] for row in table]
-        if is_plain:
-            shared[said] = found
-        return found
 
     def _alike(self, what: str, values: list[Any], said: list[Any]) -> list[Any]:
         """`values`, or the list of another operator of the scope of which the same is `said`.
 
         It never changes, or it is one of its own: in a durable dataflow interests do.
         """
-        if len(values) > _FEW_WAYS or self._scope.environment.durable_state is not None:
+        if len(values) > FEW_WAYS or self._scope.environment.durable_state is not None:
             return values
         shared: list[Any] = self._scope.shared.setdefault((what, *said), values)
         return shared
-
-    def _default_rows(self, stays: Antichain) -> list[dict[int, Antichain]]:
-        """Per input the ways of which nothing was said: one dictionary for all that have the same.
-
-        A thousand ports have a million ways.
-        """
-        by_default = self._outputs_by_default
-        rows: dict[tuple[bool, int], dict[int, Antichain]] = {}
-        shared = self._scope.shared
-        table = []
-        for input_, before in enumerate(self._n_outputs_before):
-            n_before = bisect_left(by_default, before)
-            if input_ in self._inputs_by_default:
-                # All but those later ones of which something was said.
-                key = True, before - n_before
-                outputs: Iterable[int] = chain(range(before), by_default[n_before:])
-            else:
-                key = False, n_before
-                outputs = by_default[n_before:]
-            if key not in rows:
-                row = dict.fromkeys(outputs, stays)
-                # What says more of a way does it to a copy, so operators share them.
-                rows[key] = shared.setdefault(("row", *row), row) if len(row) <= _FEW_WAYS else row
-            table.append(rows[key])
-        return table
-
-    def _shared_set(self, row: Mapping[int, Antichain]) -> set[int]:
-        """`_staying`, as a set of the whole scope where it is small."""
-        found = _staying(row, self._operator.timestamp.identity)
-        if len(found) > _FEW_WAYS:
-            return found
-        kept: set[int] = self._scope.shared.setdefault(("stays", *sorted(found)), found)
-        return kept
-
-    def _antichain(self, summary: Any) -> Antichain:
-        summaries = summary if isinstance(summary, list) else [] if summary is None else [summary]
-        return Antichain(summary_less_equal, map(self._operator.timestamp.summary, summaries))
