@@ -72,7 +72,7 @@ def tells_apart(node: ast.AST) -> bool:
 
 
 OTHER_LISTS = {
-    ("dataflow/operator.py", "summary"),
+    ("dataflow/ways.py", "summary"),
     ("dataflow/stash.py", "batches"),
     ("service/protocol.py", "given"),
 }
