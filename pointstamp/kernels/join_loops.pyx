@@ -281,12 +281,11 @@ cdef int64_t count_of_two(
             total += count_marked(
                 marks, own[chosen], shown[chosen], shown_end[chosen], <uint8_t>(1 << j)
             )
-            budget -= shown_end[chosen] - shown[chosen]
         else:
             total += count_common(
                 own[chosen], shown[chosen], shown_end[chosen], own[j], shown[j], shown_end[j]
             )
-            budget -= shown_end[chosen] - shown[chosen]
+        budget -= shown_end[chosen] - shown[chosen]
         at += 1
     for j in range(2):
         if marked[j]:
