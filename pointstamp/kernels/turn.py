@@ -1,6 +1,6 @@
 """Edges without directions, turned to lead from the lower to the higher degree.
 
-Of a pass over both columns where NumPy would make nine, each of the length of all edges.
+In one pass over both columns, where NumPy would make nine.
 """
 
 from __future__ import annotations

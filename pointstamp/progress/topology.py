@@ -296,10 +296,6 @@ class Topology:
             )
         first = self.first[index]
         first_source = first + node.inputs
-        if node.inputs == 1:  # as of most operators
-            for output, summaries in node.summaries[0].items():
-                self.steps[first] += [PathStep(first_source + output, s) for s in summaries]
-            return
         sharing: dict[int, list[int]] = defaultdict(list)
         """By the identity of a row: the inputs that have it."""
         for port, row in enumerate(node.summaries):
