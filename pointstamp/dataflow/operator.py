@@ -21,10 +21,10 @@ from pointstamp.dataflow.handles import BuiltInLogic, Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.dataflow.operator_info import OperatorInfo as OperatorInfo
-from pointstamp.dataflow.operator_logic import check_logic
+from pointstamp.dataflow.operator_logic import check_code, check_logic
 from pointstamp.dataflow.pact import Exchange, Pact
 from pointstamp.dataflow.ways import FEW_WAYS, STAYS, Connections, Ways, staying
-from pointstamp.errors import OperatorError
+from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.activation import activation_of
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
@@ -343,6 +343,7 @@ class OperatorBuilder(Generic[S]):
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
         self._ways = Ways(name, scope.timestamp, scope.shared)
+        self._is_built = False
         self._queues: list[Any] = []
         self.states = OperatorState(
             scope.environment.durable_state,
@@ -393,6 +394,7 @@ class OperatorBuilder(Generic[S]):
             `new_output`. The default leaves times as they are.
         """
         operator = self._operator
+        self._check_open("is given an input")
         port = operator.inputs
         if isinstance(pact, Exchange):
             self.states.is_exchanged = True
@@ -444,6 +446,7 @@ class OperatorBuilder(Generic[S]):
         An operator costs in proportion to its ways: one of thousands of ports gives mappings.
         """
         scope, operator = self._scope, self._operator
+        self._check_open("is given an output")
         port = operator.outputs
         operator.outputs += 1
         produced: ChangeBatch = ChangeBatch()
@@ -475,6 +478,9 @@ class OperatorBuilder(Generic[S]):
     ) -> None:
         """Give the operator its code; `code` is what `make_logic` calls, if that is another's."""
         operator = self._operator
+        self._check_open("is built a second time")
+        check_code(make_logic, operator.name)
+        self._is_built = True
         self._finish_ports()
         # The list is made in the call, so that no name here keeps a capability alive.
         logic = make_logic(
@@ -558,7 +564,15 @@ class OperatorBuilder(Generic[S]):
         >>> ps.testing.collect(swapped)
         [(0, 3), (0, 4)]
         """
+        self._check_open("has a way said")
         self._ways.connect(input_, output, summary)
+
+    def _check_open(self, what: str) -> None:
+        if self._is_built:
+            raise BuildError(
+                f"operator {self._operator.name!r} {what} after build(), which comes last, once: "
+                "its inputs, outputs and ways are complete then"
+            )
 
     @property
     def output_handles(self) -> list[Output]:

@@ -12,6 +12,15 @@ from pointstamp.errors import BuildError
 _DEFERRED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
+def check_code(make_logic: Any, name: str) -> None:
+    """Refuse what cannot be called to make the logic."""
+    if not callable(make_logic):
+        raise BuildError(
+            f"operator {name!r} is built with {make_logic!r:.200}: build() takes a function of its "
+            "initial capabilities and its OperatorInfo, which returns its logic"
+        )
+
+
 def check_logic(logic: Any, name: str) -> None:
     """Refuse what cannot be called, and a function of which a call runs nothing.
 

@@ -443,7 +443,7 @@ class ScopeCore(Generic[S]):
         except KeyError:
             raise BuildError(
                 f"{self._names[node]!r} of scope {self.name!r} was begun and not finished; "
-                "a nested scope is finished at the end of its `with` block"
+                "a nested scope is finished at the end of its `with` block, an operator by build()"
             ) from None
 
     def _check_open(self, what: str) -> None:

@@ -79,10 +79,16 @@ class Ways:
     ) -> Iterable[tuple[int, Any]]:
         if isinstance(summaries, Mapping):
             return summaries.items()
+        if not isinstance(summaries, Sequence) or isinstance(summaries, str):
+            raise BuildError(
+                f"the summaries for {side} {port} of operator {self._name!r} are a list, with one "
+                "for each port so far on the other side, or a mapping by their numbers; found "
+                f"{summaries!r:.200}"
+            )
         if len(summaries) != n_others:
             raise BuildError(
-                f"operator {self._name!r} needs {n_others} summaries for {side} {port}, one for "
-                f"each port so far on the other side; {len(summaries)} were given"
+                f"{side} {port} of operator {self._name!r} has one summary for each port so far on "
+                f"the other side, of which there are {n_others}; found {len(summaries)}"
             )
         return enumerate(summaries)
 
@@ -95,10 +101,11 @@ class Ways:
             If there is no such input, or no such output.
         """
         n_inputs = len(self._n_outputs_before)
-        if not (0 <= input_ < n_inputs and 0 <= output < self._n_outputs):
+        if not (_is_port(input_, n_inputs) and _is_port(output, self._n_outputs)):
             raise BuildError(
-                f"operator {self._name!r} has {n_inputs} inputs and {self._n_outputs} outputs; "
-                f"there is no way from input {input_} to output {output}"
+                f"there is no way from input {input_!r} to output {output!r} of operator "
+                f"{self._name!r}: ports are numbered from 0; inputs: {n_inputs}, outputs: "
+                f"{self._n_outputs}"
             )
         self._said.setdefault(input_, {})[output] = summary
 
@@ -168,6 +175,10 @@ class Ways:
     def _antichain(self, summary: Any) -> Antichain:
         summaries = summary if isinstance(summary, list) else [] if summary is None else [summary]
         return Antichain(summary_less_equal, map(self._timestamp.summary, summaries))
+
+
+def _is_port(number: object, n_ports: int) -> bool:
+    return isinstance(number, int) and 0 <= number < n_ports
 
 
 def staying(row: Mapping[int, Antichain], identity: Any) -> set[int]:

@@ -223,9 +223,9 @@ def test_summaries_that_do_not_fit_the_ports_are_named() -> None:
         return builder.connect(0, 0, 1)
 
     for build, words in (
-        (too_many, "needs 0 summaries for output 0"),
-        (too_few, "needs 1 summaries for input 0"),
-        (nowhere, "has 0 inputs and 1 outputs"),
+        (too_many, "output 0 of operator 'Crooked' has one summary for each port so far"),
+        (too_few, "input 0 of operator 'Crooked' has one summary for each port so far"),
+        (nowhere, "numbered from 0; inputs: 0, outputs: 1"),
     ):
         with pytest.raises(WorkerError) as caught:
             collect(build)
@@ -368,3 +368,64 @@ def test_a_batch_that_one_worker_changes_is_what_it_was_for_the_next(change: Any
         return seen
 
     assert ps.execute(main, workers=3, threads=True) == [[1, 2]] * 3
+
+
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        (lambda builder, stream, make: builder.build(make), "is built a second time"),
+        (lambda builder, stream, _: builder.new_input(stream, ps.Pipeline()), "is given an input"),
+        (lambda builder, stream, _: builder.new_output(), "is given an output"),
+        (lambda builder, stream, _: builder.connect(0, 0, None), "has a way said"),
+    ],
+)
+def test_nothing_is_said_of_an_operator_after_build(late: Any, said: str) -> None:
+    def build(scope: Any) -> Any:
+        builder, numbers = scope.operator("Late"), scope.to_stream([1])
+        builder.new_input(numbers, ps.Pipeline())
+        result = builder.new_output()
+        builder.build(make_sink)
+        with pytest.raises(BuildError, match=f"'Late' {said} after build"):
+            late(builder, numbers, make_sink)
+        return result
+
+    assert collect(build) == []
+
+
+def make_sink(capabilities: Any, info: Any) -> Any:
+    """Logic that reads all and sends nothing."""
+    capabilities.clear()
+
+    def logic(inputs: Any, outputs: Any) -> None:
+        for input_ in inputs:
+            for _ in input_:
+                pass
+
+    return logic
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda builder: builder.new_output(summaries=0), "are a list.*found 0"),
+        (lambda builder: builder.new_output(summaries={None}), "are a list.*found {None}"),
+        (lambda builder: builder.new_output(summaries=iter([1])), "are a list.*found <list_it"),
+        (lambda builder: builder.new_output(summaries="1"), "are a list.*found '1'"),
+        (lambda builder: builder.new_output(summaries=[]), "of which there are 1; found 0"),
+        (lambda builder: builder.new_output(summaries={"a": 1}), "input 'a' to output 0 .* inputs"),
+        (lambda builder: builder.new_output(summaries={0.0: 1}), "from input 0.0 to output 0"),
+        (lambda builder: builder.connect(0, 0), "from input 0 to output 0 .* outputs: 0"),
+        (lambda builder: builder.connect(0, -1), "from input 0 to output -1"),
+        (lambda builder: builder.build(None), "is built with None: build.. takes a function"),
+    ],
+)
+def test_what_is_no_summary_port_or_code_is_refused(build: Any, message: str) -> None:
+    def main(scope: Any) -> Any:
+        builder, numbers = scope.operator("Odd"), scope.to_stream([1])
+        builder.new_input(numbers, ps.Pipeline())
+        with pytest.raises(BuildError, match=f"(?=.*'Odd').*{message}"):
+            build(builder)
+        return numbers
+
+    with pytest.raises(WorkerError, match=r"'Odd' .* was begun and not finished.* by build"):
+        collect(main)
