@@ -108,7 +108,7 @@ def arrange(
     """
     check_times(stream, name)
     spine = Spine(stream.scope.timestamp)
-    spine.idle = stream.scope.environment.idle
+    spine.live_in(stream.scope.environment)
     if (memory := stream.scope.environment.memory) is not None:
         # Not above: few workers have a limit.
         from pointstamp.collections.spine_memory import SpineMemory

@@ -42,7 +42,7 @@ from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_updates import KeyedUpdates
-    from pointstamp.dataflow.idle_work import IdleWork
+    from pointstamp.dataflow.environment import Environment
 
 Answer = Callable[[Rows], Rows]
 """Of the consolidated records of some groups: what the output has of those groups."""
@@ -119,9 +119,9 @@ class History:
         """See `Trace.logs`."""
         self._trace.logs(log, name)
 
-    def merges_when(self, idle: IdleWork) -> None:
-        """Merge what can wait when there is time, too."""
-        self._trace.idle = idle
+    def live_in(self, environment: Environment) -> None:
+        """See `Trace.live_in`."""
+        self._trace.live_in(environment)
 
     def read(self, keys: Rows, time: TimeWords) -> tuple[Rows, Rows]:
         """The records of some groups as of a time, and later times; see `read_history`."""
@@ -214,10 +214,10 @@ class Reduction:
                 history.restore(parts[name])
             history.logs(log, name)
 
-    def merges_when(self, idle: IdleWork) -> None:
-        """See `History.merges_when`."""
-        self._input.merges_when(idle)
-        self._output.merges_when(idle)
+    def live_in(self, environment: Environment) -> None:
+        """See `Trace.live_in`."""
+        self._input.live_in(environment)
+        self._output.live_in(environment)
 
     def _histories(self) -> tuple[tuple[str, History], tuple[str, History]]:
         return ("input", self._input), ("output", self._output)
@@ -260,7 +260,7 @@ def reduce_groups(
     def build(capability: Capability, info: OperatorInfo) -> _ReduceLogic:
         stash: StashCore = StashCore(info, Touched)
         reduction = Reduction(n_words, n_key, encoding.depth, answer, name)
-        reduction.merges_when(stream.scope.environment.idle)
+        reduction.live_in(stream.scope.environment)
         encoding.outlasts = info.states.durable_state is not None
 
         def kept() -> list[StoredPart]:

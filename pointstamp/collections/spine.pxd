@@ -91,3 +91,4 @@ cdef class Spine:
     @cython.locals(reader=SpineReader)
     cdef bint _is_needed_apart(self, object time) except -1
     cpdef forget(self, SpineReader reader)
+    cdef _keep_what_is_read(self)

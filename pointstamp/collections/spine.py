@@ -26,6 +26,7 @@ from pointstamp.progress.timestamp import Timestamp
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_updates import KeyedUpdates
     from pointstamp.collections.spine_memory import SpineMemory
+    from pointstamp.dataflow.environment import Environment
     from pointstamp.dataflow.idle_work import IdleWork
 
 MOST_NEW = 32
@@ -186,6 +187,16 @@ class Spine:
         self.idle: IdleWork | None = None
         """Where it says that there is something to merge when there is time."""
         self._is_idle_known = False
+
+    def live_in(self, environment: Environment) -> None:
+        """Merge when the worker has time for it, and end with the dataflow that is being built."""
+        self.idle = environment.idle
+        environment.closers.at_end(self.let_go)
+
+    def let_go(self) -> None:
+        """Keep nothing but for readers outside of the dataflow, which has ended."""
+        self.had_readers = True
+        self._keep_what_is_read()
 
     def reader(self) -> SpineReader:
         """A new reader, of all times."""
@@ -389,6 +400,9 @@ class Spine:
     def forget(self, reader: SpineReader) -> None:
         """Without a reader that is over; with none left, nothing is kept but for snapshots."""
         self._readers.remove(reader)
+        self._keep_what_is_read()
+
+    def _keep_what_is_read(self) -> None:
         if self._readers or self.outlasts:
             self.maintain()
         else:

@@ -85,7 +85,7 @@ cdef class Trace:
     cdef Py_ssize_t _n_mergeable(self, Py_ssize_t known) except -1
     @cython.locals(older=TraceBatch, newer=TraceBatch)
     cdef _begin(self, Py_ssize_t at)
-    @cython.locals(merged=TraceMerge, found=TraceBatch)
+    @cython.locals(older=TraceBatch, merged=TraceMerge, found=TraceBatch)
     cdef _publish(self, Py_ssize_t at)
     @cython.locals(at=Py_ssize_t, batch=TraceBatch)
     cdef _spend(self, Py_ssize_t fuel)
@@ -93,6 +93,8 @@ cdef class Trace:
     cpdef bint work(self, Py_ssize_t budget) except -1
     @cython.locals(begin=Py_ssize_t, batch=TraceBatch)
     cpdef list as_few(self, Py_ssize_t most)
+    @cython.locals(batch=TraceBatch)
+    cdef _give_up_merges(self, Py_ssize_t begin)
     cpdef object timed(self, TraceBatch batch)
     @cython.locals(reader=TraceReader)
     cdef bint _is_read(self) except -1

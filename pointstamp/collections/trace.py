@@ -27,6 +27,7 @@ from pointstamp.kernels.histories import advance_times, advance_together, repres
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_updates import KeyedUpdates
+    from pointstamp.dataflow.environment import Environment
     from pointstamp.dataflow.idle_work import IdleWork
 
 LET_BE = 8
@@ -264,6 +265,17 @@ class Trace:
         self._log: KeyedUpdates | None = None
         self._name = ""
 
+    def live_in(self, environment: Environment) -> None:
+        """Merge when the worker has time for it, and end with the dataflow that is being built."""
+        self.idle = environment.idle
+        if environment.durable_state is None:  # else the next program goes on with it
+            environment.closers.at_end(self.let_go)
+
+    def let_go(self) -> None:
+        """Keep nothing: the dataflow has ended."""
+        self._give_up_merges(0)
+        self.batches = []
+
     def logs(self, log: KeyedUpdates | None, name: str) -> None:
         """Give `log`, for snapshots, what is inserted, by `name`."""
         self._log = log
@@ -389,8 +401,10 @@ class Trace:
 
     def _publish(self, at: int) -> None:
         """Have what is merged in the place of a batch and that behind it."""
-        merged, last = self.batches[at].merge, self.batches[at + 1].last
+        older, last = self.batches[at], self.batches[at + 1].last
+        merged = older.merge
         assert merged is not None
+        older.merge = None  # it has the batch: together they would stay
         self._n_merges -= 1
         found = TraceBatch(merged.rows, merged.time, last)
         self.batches[at : at + 2] = [found] if found.n else []
@@ -426,10 +440,16 @@ class Trace:
         begin = most - 1
         while begin and self.batches[begin - 1].merge is not None:
             begin -= 1
-        for batch in self.batches[begin:]:
-            self._n_merges -= batch.merge is not None
+        self._give_up_merges(begin)
         self._merge(begin, len(self.batches))
         return self.batches
+
+    def _give_up_merges(self, begin: int) -> None:
+        """Forget what is under way from a batch on."""
+        for batch in self.batches[begin:]:
+            if batch.merge is not None:
+                batch.merge = None
+                self._n_merges -= 1
 
     @property
     def n_updates(self) -> int:

@@ -51,7 +51,7 @@ def arrange_trace(
     """
     encoding = TimeEncoding(stream.scope.timestamp, f"operator {name!r} in {stream.scope.path}")
     trace = Trace(encoding.depth)
-    trace.idle = stream.scope.environment.idle
+    trace.live_in(stream.scope.environment)
 
     def kept() -> list[StoredPart]:
         rows = trace.contents()

@@ -223,6 +223,7 @@ class OperatorState:
         """Note the operator, what workers compare of it, and if nothing was said of texts."""
         rows = f"rows of {self.kept_rows}" if self.kept_rows else ""
         operator.parameters = ", ".join(filter(None, (operator.parameters, self.compared, rows)))
+        self._make_aligner = refused  # the builder, which has these, need not be looked for
         if self._texts is not None:
             self._texts.operators.append(operator)
             if not self._are_texts_said:

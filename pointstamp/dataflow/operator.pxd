@@ -64,3 +64,4 @@ cdef class Operator(DirectOperate):
     cpdef collected(self, object counts)
     @cython.locals(output=Output, input_=Input, capabilities=CapabilityCounts)
     cpdef abandon(self)
+    cpdef let_go(self)

@@ -232,22 +232,24 @@ class Operator(DirectOperate):
         self._call(capabilities.settle_late)
 
     def abandon(self) -> None:
-        """Let go of the logic, of what it holds and of what waits for it, and say nothing.
+        """Say nothing more, and throw away what waits here.
 
         The counts that are kept on this worker and its peers stay as they are: what
         this operator held is held for ever, so no operator sees that a time is complete.
         """
-        # First, so that capabilities that go with the logic are not reported.
         for capabilities in self.capabilities:
             capabilities.abandon()
-        self._logic = _idle
-        self._built_in = None
         for output in self._outputs:
             output.abandon()
         for input_ in self._inputs:
             input_.abandon()
         self._inputs, self._outputs = [], []
         self.notificators.clear()
+
+    def let_go(self) -> None:
+        """Let go of the logic, and so of what it holds."""
+        self._logic = _idle
+        self._built_in = None
 
     def end_ports(self, alike: Callable[[str, list[Any], list[Any]], list[Any]]) -> None:
         """No port comes after this: let go of the room for more; what is `alike` is shared."""

@@ -82,6 +82,11 @@ class TextsHeld:
         """What is asked for from here on is no constant."""
         self._pinning.close()
 
+    def let_go(self) -> None:
+        """Ask no operator any more: the dataflow has ended, and what they keep can go."""
+        for said in (self.holdings, self.operators, self.waiting_with):
+            said.clear()
+
     def channels(self) -> Iterator[tuple[int, str]]:
         """(channel, operator) where operators get what peers send."""
         for operator in self.operators:

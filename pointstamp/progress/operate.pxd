@@ -15,6 +15,7 @@ cdef class DirectOperate:
     cpdef bint holds(self) except -1
     cpdef bint is_complete(self) except -1
     cpdef abandon(self)
+    cpdef let_go(self)
 
 
 cdef class CountObserver:

@@ -139,7 +139,10 @@ class DirectOperate:
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """Let go of everything, and report nothing: the dataflow was dropped."""
+        """Report nothing more, and throw away what waits: the dataflow was dropped."""
+
+    def let_go(self) -> None:
+        """Let go of everything: it is visited no more."""
 
 
 class CountObserver:

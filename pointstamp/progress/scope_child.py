@@ -74,7 +74,13 @@ class ScopeChild:
         self.is_pushed = self.is_interested or not self.is_local
 
     def let_go(self) -> None:
-        """Let go of the operator, which is visited no more."""
+        """Let go of the operator, which is visited no more, and have it let go of its logic.
+
+        It and its scope hold each other. All that it holds, such as what a source was given,
+        would stay until Python looks for garbage, and it goes by the number of objects.
+        """
+        if self.operator is not None and self.is_local:  # scopes: by themselves
+            self.operator.let_go()
         self.operate = self.operator = None
 
 

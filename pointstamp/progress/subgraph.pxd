@@ -76,6 +76,8 @@ cdef class Subgraph(ActivatedScope):
     cpdef activate(self, Py_ssize_t child)
     @cython.locals(child=ScopeChild)
     cpdef abandon(self)
+    @cython.locals(child=ScopeChild)
+    cpdef let_go(self)
     @cython.locals(
         port=Py_ssize_t,
         place=Py_ssize_t,

@@ -320,16 +320,16 @@ class Subgraph(ActivatedScope):
             self._activation.ask()
 
     def abandon(self) -> None:
-        """Let go of the operators of this worker; there is no visit after this.
-
-        Nothing is reported, and no count changes: what has seen a frontier of this
-        scope goes on seeing it as it was, here and on the peers.
-        """
+        """Report nothing more, and throw away what waits; no count changes, here or on peers."""
         if self.accumulation is not None:
             self.accumulation.release(at_once=True)  # the others may go on for a while
         for child in self._by_number:
             if child.operator is not None and child.is_local:  # scopes in it: by themselves
                 child.operator.abandon()
+
+    def let_go(self) -> None:
+        """Let go of the operators, which hold this; there is no visit after this."""
+        for child in self._by_number:
             child.let_go()
         # An activation that is still held calls on an empty scope, which is never visited.
         self._activation = NO_ACTIVATION

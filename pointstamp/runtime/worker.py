@@ -681,6 +681,8 @@ class Worker:
         with dataflow.closers:
             self._control.uninstall(dataflow)
             subgraphs = [self._subgraphs.pop(number) for number in dataflow.scopes]
+            for subgraph in subgraphs:
+                subgraph.let_go()
             if self._alarms:
                 self.timers.forget(subgraphs)
             for channel in dataflow.channels:
@@ -688,8 +690,6 @@ class Worker:
             for parts in (dataflow.scopes, dataflow.channels, dataflow.inputs):
                 parts.clear()
             self.environment.inputs[:] = [i for i in self.environment.inputs if not i.is_closed]
-
-    # A drop.
 
     def _abandon(self, dataflow: InstalledDataflow) -> None:
         """Let go of all that this worker has of a dataflow."""

@@ -78,6 +78,7 @@ class WorkerTexts:
     def forget(self, held: TextsHeld) -> None:
         """It has ended; what is read from outside may be read yet."""
         self._held = [other for other in self._held if not (other is held or other.is_over)]
+        held.let_go()
 
     def also_holds(self, holding: Holding) -> None:
         """Answer for what is kept beside dataflows."""
