@@ -434,6 +434,7 @@ class View:
                 for by_name in (self._inputs, self._clocks, self._upserts):
                     by_name.clear()
                 self._worker.close()
+                self._texts_held.let_go()
                 self._closers.close()
 
     # Of texts; see `containers/text_sweep.py`.

@@ -99,6 +99,25 @@ def test_of_a_dataflow_that_is_complete_no_rows_are_kept(program: str) -> None:
     assert after - before < drawn.nbytes / 2
 
 
+@pytest.mark.skipif(not hasattr(LIBC, "mallinfo2"), reason="needs to ask glibc what is allocated")
+def test_of_a_view_that_is_closed_no_rows_are_kept() -> None:
+    drawn = np.random.default_rng(0).integers(0, N, (N, 2))
+
+    def used() -> int:
+        with ps.View(
+            lambda scope, edges: edges.distinct().count(), edges="src long, dst long"
+        ) as v:
+            v.insert("edges", columns(drawn))
+            v.advance()
+            return allocated()
+
+    used()
+    gc.collect()
+    before = allocated()
+    assert used() - before > drawn.nbytes
+    assert allocated() - before < drawn.nbytes / 2
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_changes_leave_nothing_in_circles(program: str) -> None:
     random = np.random.default_rng(0)
