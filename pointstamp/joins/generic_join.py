@@ -46,6 +46,7 @@ from pointstamp.joins.join_operators import (
     graphs,
     index,
     total,
+    union,
     watch,
     with_graph,
 )
@@ -57,6 +58,9 @@ from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 
 BATCH_RECORDS = 65_536
+
+NO_MATCH = Arrays({MATCHES: np.zeros(1, np.int64)})
+"""A count of none."""
 
 BY_ROUTE = Exchange(to=ROUTE)
 """A prefix says itself where it goes: where the lists are that extend it, a hash does not know."""
@@ -121,9 +125,7 @@ class GenericJoin:
         """
         with self._inner_scope() as scope:
             counts = [counts.leave() for counts in self._steps(scope).counts()]
-        zero = Arrays({MATCHES: np.zeros(1, np.int64)})
-        none = [i.map_batches(lambda _: zero) for i in self._by_direction.values()]
-        return total(self._scope.concatenate([*none, *counts]))
+        return total(union(counts))
 
     def _inner_scope(self) -> Scope:
         return self._scope.iterative(ThrottleTime(len(self.throttles) - 1), "Join")
@@ -173,10 +175,11 @@ class _Steps:
         return prefixes
 
     def counts(self) -> list[Stream[Arrays]]:
-        """Numbers of matches, which add up to that of all."""
+        """Numbers of matches, which add up to that of all; one at least of each graph."""
         last = len(self._plan.steps) - 1
         if self._plan.steps[last].filters:
-            return [self.prefixes(last + 1).map_batches(tactics.number_of)]
+            none = self._graphs.map_batches(lambda graphs: NO_MATCH)
+            return [none, self.prefixes(last + 1).map_batches(tactics.number_of)]
         extension = self._extension(last)
         prefixes, pact = self._ready(self.prefixes(last), last, extension)
         if self._peers == 1 or len(extension.keys) <= 2:
@@ -257,16 +260,23 @@ class _Steps:
             self._levels[i],
             f"Count matches of {column(extension.step.vertex)}",
             lambda graph, batch: tactics.count_matches(extension, graph, batch, part),
+            NO_MATCH,
         )
 
     def _throttled(
-        self, prefixes: Stream[Any], pact: Pact, level: int, name: str, tactic: Tactic
+        self,
+        prefixes: Stream[Any],
+        pact: Pact,
+        level: int,
+        name: str,
+        tactic: Tactic,
+        first: Any = None,
     ) -> Stream[Any]:
         """An operator that may give more than it gets, watched by those of the level before."""
         join = self._join
         throttle = Throttle(level, level + 1 == len(join.throttles), join.batch_records)
         join.throttles[level].append(throttle)
-        found = with_graph(prefixes, self._graphs, pact, name, tactic, throttle)
+        found = with_graph(prefixes, self._graphs, pact, name, tactic, throttle, first=first)
         for before in join.throttles[level - 1] if level else ():
             watch(found, before)
         return found

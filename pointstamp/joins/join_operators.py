@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.containers import Arrays, kind_of
-from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
@@ -116,8 +116,7 @@ def graphs(indexes: Sequence[Stream[Adjacency]], replicated_items: int) -> Strea
 
     A worker has its own lists in it, and those that are sent to all (`replicated_lists.py`).
     """
-    first, *more = indexes
-    own = first.concat(*more)
+    own = union(indexes)
     if own.scope.peers == 1:
         return own.unary_frontier(Pipeline(), "Graph", _build_graphs)
     sizes = own.map_batches(lambda batch: kind_of(Arrays()).concat([*map(sizes_of, batch)]))
@@ -125,6 +124,12 @@ def graphs(indexes: Sequence[Stream[Adjacency]], replicated_items: int) -> Strea
         sizes, Pipeline(), Broadcast(), "Offer lists", partial(_build_offers, replicated_items)
     )
     return own.binary_frontier(offered, Pipeline(), Broadcast(), "Graph", _build_graphs)
+
+
+def union(streams: Sequence[Stream[Any]]) -> Stream[Any]:
+    """All that comes in some streams, one at least."""
+    first, *more = streams
+    return first.concat(*more) if more else first
 
 
 def _build_offers(replicated_items: int, capability: Capability, info: OperatorInfo) -> Logic:
@@ -181,11 +186,12 @@ def with_graph(
     tactic: Tactic,
     throttle: Throttle | None = None,
     nothing: Callable[[int, int], Any] = IndexedGraph,
+    first: Any = None,
 ) -> Stream[Any]:
     """What `tactic` makes of each batch of `prefixes` and the graph of its time.
 
     `graphs` has one graph per time, at the workers that have one; `nothing` makes what
-    stands for it elsewhere.
+    stands for it elsewhere. `first` is a batch to send for each, if it is given.
 
     Without a `throttle`, some pieces per activation, so that what is made does not wait for
     all that is to be made: for tactics that give at most what they get. A tactic that
@@ -202,7 +208,9 @@ def with_graph(
             throttle.wake = info.activate
 
         def logic(prefixes: Input, graphs: Input, output: Output) -> bool:
-            arrived.take(graphs)
+            for time in arrived.take(graphs):
+                if first is not None:
+                    output.session(time).give_batch(first)
             work.take(prefixes)
             again = work.advance(arrived, graphs, output)
             arrived.release(prefixes, work.times)
@@ -243,10 +251,11 @@ class _Graphs:
         self._has_turns = has_turns
         self._by_time: dict[Any, Any] = {}
 
-    def take(self, graphs: Input) -> None:
-        """Take what has arrived."""
+    def take(self, graphs: Input) -> Iterator[InputCapability]:
+        """Take what has arrived; the time of each."""
         for time, (graph,) in graphs:
             self._by_time[self._start(time.time)] = graph
+            yield time
 
     def at(self, time: Any) -> Any:
         """The graph of `time`; without edges where none came."""
