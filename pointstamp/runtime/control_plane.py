@@ -101,7 +101,7 @@ class ControlPlane:
         what = "has dropped dataflow %r" if dataflow.is_dropped else "has completed dataflow %r"
         self._log_one(what, dataflow)
         if dataflow.number not in self._uncompared:
-            dataflow.lines = []
+            dataflow.forget_structure()
 
     def _log_one(self, what: str, dataflow: InstalledDataflow) -> None:
         if LOGGER.isEnabledFor(logging.INFO):

@@ -30,7 +30,8 @@ cdef class InstalledDataflow:
     cdef readonly DataflowActivation activation
     cdef public Py_ssize_t number
     cdef public object name
-    cdef public list lines
+    cdef public object structure
+    cdef list _lines
     cdef public list scopes
     cdef public list channels
     cdef public object closers
@@ -40,7 +41,7 @@ cdef class InstalledDataflow:
     cdef public object durable_state
     cdef public object beside
     # With the head of the garbage collector a whole number of lines; see `FewCounts`.
-    cdef long long _room[5]
+    cdef long long _room[4]
 
 
 cdef class DataflowActivation(Activation):

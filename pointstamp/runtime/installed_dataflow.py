@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from pointstamp.dataflow.backpressure import Backpressure
@@ -22,8 +23,9 @@ class InstalledDataflow:
         self.number = number
         self.name = name
         self.is_logged = is_logged
-        self.lines: list[str] = []
-        """Its structure, which all peers must have built alike."""
+        self.structure: Callable[[], list[str]] | None = None
+        """Gives its lines."""
+        self._lines: list[str] | None = None
         self.root: Subgraph | None = None
         self.scopes: list[int] = []
         self.channels: list[int] = []
@@ -40,6 +42,20 @@ class InstalledDataflow:
         self.durable_state: DataflowState | None = None
         self.beside: Any = None
         """What layers below keep of it; see `ScopeCore`."""
+
+    @property
+    def lines(self) -> list[str]:
+        """Its structure, which all peers must have built alike.
+
+        Of one worker it is written when something outside asks for it.
+        """
+        if self._lines is None:
+            self._lines = [] if self.structure is None else self.structure()
+        return self._lines
+
+    def forget_structure(self) -> None:
+        """It is compared with all peers', and complete."""
+        self.structure = self._lines = None
 
 
 class DataflowActivation(Activation):

@@ -622,7 +622,7 @@ class Worker:
             dataflow.scopes.append(inner.number)
             self._progress.install(inner.number, inner.subgraph)
         dataflow.root, dataflow.beside = scope.subgraph, scope.beside
-        dataflow.lines = scope.structure()
+        dataflow.structure = scope.structure
         self._control.install(dataflow)
         dataflow.activation.ask()
 
