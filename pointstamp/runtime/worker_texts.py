@@ -35,14 +35,23 @@ NEVER = 1 << 62
 
 
 def answer_for(worker: Worker, dataflow: InstalledDataflow, held: TextsHeld) -> WorkerTexts:
-    """Have sweeps ask a worker what a new dataflow holds, until that ends."""
+    """Have sweeps ask a worker what a new dataflow holds, until that ends.
+
+    What a durable one keeps when it is complete is in later snapshots, and asked for until the
+    worker ends.
+    """
     texts = worker.texts
     if texts is None:
         texts = WorkerTexts(worker)
         worker.environment.texts.end()
         worker.environment.texts = texts
     texts.add(held)
-    dataflow.closers.callback(texts.forget, held)
+
+    def end() -> None:
+        if dataflow.durable_state is None or dataflow.is_dropped:
+            texts.forget(held)
+
+    dataflow.closers.callback(end)
     return texts
 
 

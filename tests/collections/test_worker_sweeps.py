@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp import col
+from pointstamp.checkpoint import Checkpoint, Durable
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_sweep import SWEEPS
 from tests.collections import worker_sweeping as checks
@@ -114,6 +115,54 @@ def test_what_is_not_between_epochs_is_found(check: Any) -> None:
 
 def test_what_is_handed_out_for_a_snapshot_stays(tmp_path: Path) -> None:
     checks.check_snapshots(tmp_path)
+
+
+@pytest.mark.parametrize("reuses", [False, True])
+def test_what_a_complete_dataflow_hands_out_for_later_snapshots_stays(
+    tmp_path: Path, reuses: bool
+) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    kept = [(k, f"kept {k}") for k in range(3)]
+
+    def snapshot_when_complete(worker: Any) -> Any:
+        with worker.dataflow("kept", durable=Durable(checkpoint)) as scope:
+            input_, given = scope.new_collection("k long, t string")
+            given.arrange("k")
+            given.distinct()
+        with worker.dataflow("others") as scope:
+            others, texts = scope.new_collection("t string")
+            probe = texts.distinct().probe()
+        input_.insert(kept)
+        input_.close()
+        worker.run("kept")
+        for turn in range(4):
+            rows = [(f"other {turn} {number}",) for number in range(9)]
+            for change in (others.insert, others.delete):
+                change(rows)
+                others.advance_to(others.time + 1)
+                worker.step_while(lambda: probe.less_than(others.time))
+                for _ in range(40):  # looks for what is to be swept once in a few
+                    worker.step()
+        snapshot = worker.snapshot(0, background=False)
+        worker.step_while(lambda: not snapshot.done)
+        return snapshot.part
+
+    def delete_all(worker: Any) -> list[Any]:
+        found: list[Any] = []
+        durable = Durable(checkpoint, checkpoint.latest())
+        with worker.dataflow("kept", durable=durable) as scope:
+            input_, given = scope.new_collection("k long, t string")
+            given.arrange("k")
+            given.distinct().inspect(lambda row, time, diff: found.append((row, diff)))
+        input_.delete(kept)
+        input_.close()
+        worker.run()
+        return sorted(found)
+
+    with sweeping(reuses=reuses):
+        (part,) = ps.execute(snapshot_when_complete)
+    checkpoint.commit_manifest(0, [part], {})
+    assert ps.execute(delete_all) == [[(row, -1) for row in kept]]
 
 
 def test_a_durable_service_begins_again_with_texts_that_are_swept(tmp_path: Path) -> None:
