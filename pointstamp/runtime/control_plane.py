@@ -153,7 +153,8 @@ class ControlPlane:
 
     def publish_drop(self, dataflow: InstalledDataflow) -> None:
         """Report to the peers that this worker drops a dataflow."""
-        drop = DataflowDrop(self.n_built, dataflow.number, dataflow.name)
+        was_complete = dataflow.root is None
+        drop = DataflowDrop(self.n_built, dataflow.number, dataflow.name, was_complete)
         for peer in self._others:
             self.channel.send(peer, "dropped", [tuple(drop)])
         self._communicator.flush()
@@ -179,11 +180,10 @@ class ControlPlane:
         """Raise if this worker waits until a dataflow is complete that a peer has dropped."""
         for peer, drop in self._drops.ahead():
             is_waited_for = drop.number in self._waits_for and drop.number in self.dataflows
-            if self.has_returned or is_waited_for:
+            if self.has_returned or (is_waited_for and not drop.was_complete):
                 raise StructureError(
-                    f"worker {peer} dropped {drop}, and worker {self._index} waits for all of its "
-                    "dataflows to be complete; all workers must build and drop the same dataflows "
-                    "in the same order"
+                    f"worker {peer} dropped {drop}, and worker {self._index} waits for it to be "
+                    "complete; all workers must build and drop the same dataflows in the same order"
                 )
 
     # The end.

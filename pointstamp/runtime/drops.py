@@ -22,6 +22,12 @@ class DataflowDrop(NamedTuple):
     number: int
     """Of the dataflow that was dropped."""
     name: str
+    was_complete: bool = False
+    """On that worker, so that it becomes complete on all."""
+
+    def is_same(self, other: DataflowDrop) -> bool:
+        """Whether another worker has dropped the same, be it complete there or not."""
+        return self[:3] == other[:3]
 
     def __str__(self) -> str:
         return f"dataflow {self.number} ({self.name!r}) after {self.n_built} were built"
@@ -75,7 +81,7 @@ class Drops:
 
     def _compare(self, peer: int, which: int, theirs: DataflowDrop) -> None:
         own = self._own[which]
-        if theirs != own:
+        if not own.is_same(theirs):
             raise StructureError(
                 f"workers {self._index} and {peer} dropped different dataflows as number {which} "
                 f"of those that they dropped: here {own}, at worker {peer} {theirs}; all workers "

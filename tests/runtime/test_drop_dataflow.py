@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -536,6 +537,29 @@ def build_another_and_drop_it(worker: Any) -> None:
         if worker.index:
             stream.probe()
     worker.drop_dataflow("flow")
+
+
+def run_and_drop(worker: Any) -> list[int]:
+    found: list[int] = []
+    for name in ("one", "another"):
+        with worker.dataflow(name) as scope:
+            scope.to_stream(range(10)).exchange().inspect(found.append)
+    for name in ("one", "another"):
+        worker.run(name)
+        worker.drop_dataflow(name)
+    return found
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_what_one_worker_has_completed_and_dropped_another_may_still_wait_for(carrier: Any) -> None:
+    parts = ps.execute(run_and_drop, **carrier)
+    assert sorted(chain.from_iterable(parts)) == sorted([*range(10)] * 2 * len(parts))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_so_it_may_whatever_the_order(seed: int) -> None:
+    parts = ps.simulate(run_and_drop, workers=3, seed=seed)
+    assert sorted(chain.from_iterable(parts)) == sorted([*range(10)] * 2 * 3)
 
 
 UNLIKE = [
