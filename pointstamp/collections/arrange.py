@@ -48,8 +48,10 @@ class Arrangement:
     texts: tuple[int, ...]
 
     def reader(self) -> SpineReader:
-        """A new reader of what is kept, for what reads `batches`."""
-        return self.spine.reader()
+        """A new reader of what is kept, for what reads `batches` in the dataflow that is built."""
+        reader = self.spine.reader()
+        self.batches.scope.environment.closers.at_end(reader.close)
+        return reader
 
 
 def check_times(stream: StreamCore[Any], name: str) -> None:

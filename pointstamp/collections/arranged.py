@@ -76,6 +76,8 @@ class ArrangedCollection:
         ------
         BuildError
             If the dataflow is not being built any more, or in a loop.
+        UsageError
+            If what was arranged before is gone, as nothing reads it any more.
 
         >>> import pointstamp as ps
         >>> def main(worker):

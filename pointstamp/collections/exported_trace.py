@@ -167,6 +167,11 @@ class TraceHandle:
     def __init__(self, export: TraceExport) -> None:
         self._export = export
         newest = export.spine.newest
+        if newest is not None and not export.spine.is_kept:
+            raise UsageError(
+                "trace() is asked for what is arranged, and that was let go when its last reader "
+                "was closed, or ended with its dataflow: make the handle before, and keep it open"
+            )
         self._since = export.begin if newest is None else newest
         """What is there already may be merged, and is exact from its last time on."""
         self._reader = export.spine.reader()
@@ -375,7 +380,9 @@ class TraceHandle:
     def _check_open(self) -> None:
         self._export.sweep()
         if self._reader.is_over:
-            raise UsageError("the handle of a trace was closed; make another one, by trace()")
+            raise UsageError(
+                "the handle of a trace was closed; make another one, by trace(), before that"
+            )
 
 
 class TraceAsOf:

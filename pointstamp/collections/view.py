@@ -403,13 +403,14 @@ class View:
     def drawing(self) -> Any:
         """A `DataflowDrawing` of the view's dataflow, until the view is closed.
 
-        A notebook shows a view by it.
+        A notebook shows a view by it. An InputError if it is closed.
 
         >>> import pointstamp as ps
         >>> view = ps.View(lambda scope, t: t.distinct(), t="n long")
         >>> "Distinct" in view.drawing().mermaid()
         True
         """
+        self._check_open("drawing()")
         draw = import_module("pointstamp.observability.dataflow_drawing").DataflowDrawing
         return draw("View", structure_of(self._worker))
 

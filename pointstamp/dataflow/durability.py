@@ -142,7 +142,8 @@ class OperatorState:
         self._are_texts_said = False
         self.durable_state = durable_state
         self._operator = operator
-        self._make_aligner = make_aligner
+        self._make_aligner: Callable[[], EpochAligner] | None = make_aligner
+        """None when the operator is built."""
         self._aligner: EpochAligner | None = None
         self._names: set[str] = set()
         """Of its tables."""
@@ -178,6 +179,12 @@ class OperatorState:
         self.take_name(name)
         if self.durable_state is None:
             return False
+        if self._make_aligner is None:
+            raise BuildError(
+                f"operator {self._operator!r} declares table {name!r} after it was built, so that "
+                "no snapshot would begin with it: call info.state() in `build`, and keep what it "
+                "returns"
+            )
         if self._aligner is None:
             self._aligner = self._make_aligner()
             self.durable_state.aligners.append(self._aligner)
@@ -223,7 +230,7 @@ class OperatorState:
         """Note the operator, what workers compare of it, and if nothing was said of texts."""
         rows = f"rows of {self.kept_rows}" if self.kept_rows else ""
         operator.parameters = ", ".join(filter(None, (operator.parameters, self.compared, rows)))
-        self._make_aligner = refused  # the builder, which has these, need not be looked for
+        self._make_aligner = None  # it has the builder, which has this
         if self._texts is not None:
             self._texts.operators.append(operator)
             if not self._are_texts_said:

@@ -128,6 +128,29 @@ def test_who_keeps_nothing_may_say_so() -> None:
     built(lambda scope, stream: stream.unary(ps.Pipeline(), "Mine", build))
 
 
+def test_a_table_is_declared_while_its_operator_is_built(tmp_path: Path) -> None:
+    def build(capability: Any, info: Any) -> Any:
+        capability.drop()
+        info.keeps_nothing()
+
+        def logic(input: Any, output: Any) -> None:
+            for _ in input:
+                info.state("late")
+
+        return logic
+
+    def main(worker: Any) -> None:
+        with worker.dataflow("program", durable=Durable(Checkpoint(tmp_path))) as scope:
+            input_, stream = scope.new_input()
+            stream.unary(ps.Pipeline(), "Mine", build)
+        input_.send(1)
+        input_.close()
+        worker.run()
+
+    with pytest.raises(WorkerError, match=r"'program/Mine' declares table 'late' after it was"):
+        ps.execute(main)
+
+
 def test_operators_that_keep_nothing_need_not_say_so() -> None:
     def build(scope: Any, stream: Any) -> None:
         with scope.iterative() as inner:

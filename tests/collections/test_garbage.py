@@ -73,7 +73,8 @@ def columns(edges: np.ndarray) -> Arrays:
 
 @pytest.mark.skipif(not hasattr(LIBC, "mallinfo2"), reason="needs to ask glibc what is allocated")
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_of_a_dataflow_that_is_complete_no_rows_are_kept(program: str) -> None:
+@pytest.mark.parametrize("ends", ["complete", "dropped"])
+def test_of_a_dataflow_that_has_ended_no_rows_are_kept(program: str, ends: str) -> None:
     drawn = np.random.default_rng(0).integers(0, N, (N, 2))
 
     def main(worker: Any) -> Any:
@@ -86,6 +87,8 @@ def test_of_a_dataflow_that_is_complete_no_rows_are_kept(program: str) -> None:
         for _ in range(50):  # in a loop, not to its end: merges are under way
             worker.step()
             most = max(most, allocated())
+        if ends == "dropped":
+            worker.drop_dataflow(scope)
         edges.close()
         worker.run()
         # A program may still know what it has built.

@@ -146,6 +146,31 @@ def test_a_time_that_is_not_complete_or_compacted_is_refused_with_both() -> None
     in_one_worker(main)
 
 
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_of_what_was_let_go_there_is_no_new_handle(is_complete: bool) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            input_, edges = scope.new_collection("src long, dst long")
+            index = edges.arrange("src")
+            index.trace().close()
+            handle = index.trace()  # nothing has come
+        input_.insert([(7, 1)])
+        input_.advance_to(1)
+        worker.step_while(lambda: handle.upper < 1)
+        another = index.trace()
+        handle.close()
+        assert another.as_of(0).snapshot() == [(7, 1)]
+        another.close()
+        if is_complete:
+            input_.close()
+            worker.run()
+        with pytest.raises(UsageError, match="was let go when its last reader was closed"):
+            index.trace()
+        input_.close()
+
+    in_one_worker(main)
+
+
 def test_what_was_deleted_too_often_is_an_error() -> None:
     def main(worker: ps.Worker) -> None:
         input_, handle, _ = exported(worker)

@@ -162,6 +162,13 @@ def test_a_view_is_shown_by_its_dataflow_until_it_is_closed() -> None:
     assert view._repr_mimebundle_() == {"text/plain": repr(view)}
 
 
+def test_a_view_that_is_closed_has_no_drawing() -> None:
+    with ps.View(lambda scope, t: t.distinct(), t="k long") as view:
+        pass
+    with pytest.raises(ps.errors.InputError, match=r"drawing\(\): the view .* is closed"):
+        view.drawing()
+
+
 # Places.
 
 
