@@ -40,6 +40,7 @@ from pointstamp.kernels.consolidation import choose_words, consolidate, merge
 from pointstamp.kernels.extensions import extend, list_sizes, weigh
 from pointstamp.kernels.matches import match_some
 from pointstamp.operators.generic import operator
+from pointstamp.operators.split_merge import union
 from pointstamp.operators.transform import PIPELINE, transform
 from pointstamp.progress.operate import Interest
 
@@ -242,9 +243,7 @@ def delta_join_of(
     """
     if queries[0].start.batches.scope.peers == 1:
         return _in_one(queries, texts, name)
-    found = [_in_steps(query, texts, name) for query in queries]
-    first: Any = found[0]
-    return first.concat(*found[1:]) if len(found) > 1 else first  # type: ignore[no-any-return]  # a stream
+    return union([_in_steps(query, texts, name) for query in queries])
 
 
 # One operator.

@@ -236,6 +236,7 @@ class Operator(DirectOperate):
 
         The counts that are kept on this worker and its peers stay as they are: what
         this operator held is held for ever, so no operator sees that a time is complete.
+        `let_go` follows, so that capabilities that go with the logic are not reported.
         """
         for capabilities in self.capabilities:
             capabilities.abandon()

@@ -39,6 +39,7 @@ from pointstamp.graph.graph_partition import (
 from pointstamp.graph.supersteps import TO_WORKER, VertexProgram, results, run_supersteps
 from pointstamp.graph.vertex_columns import VERTEX, vertex_column, weighted_columns
 from pointstamp.joins.join_operators import SOURCE, TARGET
+from pointstamp.operators.split_merge import union
 from pointstamp.operators.stream import Stream
 
 
@@ -114,8 +115,7 @@ _ENDS: dict[Direction, list[tuple[str, str]]] = {
 
 def _pairs(edges: Stream[Arrays], direction: Direction) -> Stream[Arrays]:
     """The edges, each at its head, or at both ends: the same columns under other names."""
-    first, *more = [edges.map_batches(partial(_named, *ends)) for ends in _ENDS[direction]]
-    return first.concat(*more) if more else first
+    return union([edges.map_batches(partial(_named, *ends)) for ends in _ENDS[direction]])
 
 
 def _named(head: str, tail: str, edges: Arrays) -> Arrays:

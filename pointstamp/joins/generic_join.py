@@ -46,7 +46,6 @@ from pointstamp.joins.join_operators import (
     graphs,
     index,
     total,
-    union,
     watch,
     with_graph,
 )
@@ -55,6 +54,7 @@ from pointstamp.joins.replicated_lists import REPLICATED_ITEMS
 from pointstamp.joins.tactics import MATCHES, ROUTE, Extension, Part, column
 from pointstamp.joins.throttle import Throttle, ThrottleTime
 from pointstamp.operators.scope import Scope
+from pointstamp.operators.split_merge import union
 from pointstamp.operators.stream import Stream
 
 BATCH_RECORDS = 65_536

@@ -39,6 +39,7 @@ from pointstamp.joins.replicated_lists import (
 from pointstamp.joins.tactics import MATCHES, Pieces
 from pointstamp.joins.throttle import Throttle, ThrottleTime, at_end, at_start
 from pointstamp.kernels.csr import Pairs
+from pointstamp.operators.split_merge import union
 from pointstamp.operators.stream import Stream
 
 SOURCE, TARGET = "src", "dst"
@@ -124,12 +125,6 @@ def graphs(indexes: Sequence[Stream[Adjacency]], replicated_items: int) -> Strea
         sizes, Pipeline(), Broadcast(), "Offer lists", partial(_build_offers, replicated_items)
     )
     return own.binary_frontier(offered, Pipeline(), Broadcast(), "Graph", _build_graphs)
-
-
-def union(streams: Sequence[Stream[Any]]) -> Stream[Any]:
-    """All that comes in some streams, one at least."""
-    first, *more = streams
-    return first.concat(*more) if more else first
 
 
 def _build_offers(replicated_items: int, capability: Capability, info: OperatorInfo) -> Logic:

@@ -34,6 +34,12 @@ def concatenate(streams: Sequence[StreamCore[Any]], name: str = "Concatenate") -
     return result
 
 
+def union(streams: Sequence[StreamCore[Any]]) -> Stream[Any]:
+    """All that comes in some streams, one at least; of one no operator is made."""
+    only: Any = streams[0]
+    return concatenate(streams) if len(streams) > 1 else only
+
+
 class _Concatenate(BuiltInLogic):
     """The logic: sends what has come, of one input after the other."""
 

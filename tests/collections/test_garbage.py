@@ -17,6 +17,7 @@ import pointstamp as ps
 from pointstamp.collections import changing_graphs
 from pointstamp.collections.collection import Collection
 from pointstamp.containers import Arrays
+from pointstamp.dataflow.collector import collector_off
 
 pytestmark = pytest.mark.once  # as sources the kernels take minutes for so many rows
 
@@ -60,11 +61,10 @@ PROGRAMS: dict[str, Callable[[Collection], Any]] = {
 @pytest.fixture(autouse=True)
 def no_collector() -> Iterator[None]:
     gc.collect()
-    gc.disable()
-    yield
-    gc.set_debug(0)
-    gc.garbage.clear()
-    gc.enable()
+    with collector_off():
+        yield
+        gc.set_debug(0)
+        gc.garbage.clear()
 
 
 def columns(edges: np.ndarray) -> Arrays:

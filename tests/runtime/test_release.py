@@ -13,6 +13,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.containers import Arrays
+from pointstamp.dataflow.collector import collector_off
 
 N = 5
 
@@ -27,9 +28,8 @@ class Record:
 @pytest.fixture(autouse=True)
 def no_collector() -> Iterator[None]:
     gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+    with collector_off():
+        yield
 
 
 def mapped(stream: ps.Stream[Record]) -> None:
