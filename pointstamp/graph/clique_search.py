@@ -10,11 +10,10 @@ import numpy as np
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import UsageError
-from pointstamp.graph.motif_search import as_arrow
+from pointstamp.graph.motif_search import count_as_arrow
 from pointstamp.graph.orient import undirected
 from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import Plan, make_plan
-from pointstamp.joins.tactics import MATCHES
 from pointstamp.operators.stream import Stream
 
 MAX_CLIQUE = 26
@@ -83,8 +82,7 @@ def count_cliques(edges: Stream[Any], k: int) -> Stream[Any]:
     >>> ps.testing.collect(build)
     [(0, (3,))]
     """
-    counts = GenericJoin(undirected(edges), _plan(k)).count()
-    return as_arrow(counts, {MATCHES: "count"})
+    return GenericJoin(undirected(edges), _plan(k)).count(count_as_arrow)
 
 
 def _plan(k: int) -> Plan:

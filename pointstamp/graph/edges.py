@@ -29,8 +29,12 @@ def directed(edges: Stream[Any]) -> Stream[Arrays]:
 
 def proper_edges(edges: Stream[Any]) -> Stream[Arrays]:
     """`directed`, without loops."""
-    of_edges = checked_stream(edges, "edges")
-    return of_edges.map_batches(lambda batch: without_loops(edge_columns(batch)))
+    return checked_stream(edges, "edges").map_batches(proper_columns)
+
+
+def proper_columns(batch: Any) -> Arrays | None:
+    """`edge_columns`, without loops; None if there is nothing else."""
+    return without_loops(edge_columns(batch))
 
 
 def checked_stream(stream: Any, what: str) -> Stream[Any]:

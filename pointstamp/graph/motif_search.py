@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import PatternError
@@ -11,7 +13,7 @@ from pointstamp.graph.edges import directed
 from pointstamp.graph.patterns import Pattern, parse_pattern
 from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import Plan, make_plan
-from pointstamp.joins.tactics import MATCHES, column
+from pointstamp.joins.tactics import column
 from pointstamp.operators.stream import Stream
 
 
@@ -68,7 +70,9 @@ def motifs(edges: Stream[Any], pattern: str, distinct: bool = False) -> Stream[A
         )
     found = GenericJoin(directed(edges), _plan(parsed), parsed.outputs, distinct).matches()
     names = {column(v): name for v, name in zip(parsed.outputs, parsed.columns, strict=True)}
-    return as_arrow(found, names)
+    return found.map_batches(
+        lambda batch: to_arrow(Arrays({new: batch[old] for old, new in names.items()}))
+    )
 
 
 def count_motifs(edges: Stream[Any], pattern: str, distinct: bool = False) -> Stream[Any]:
@@ -90,16 +94,14 @@ def count_motifs(edges: Stream[Any], pattern: str, distinct: bool = False) -> St
     >>> ps.testing.collect(build, workers=2)
     [(0, (3,))]
     """
-    counts = GenericJoin(directed(edges), _plan(parse_pattern(pattern)), (), distinct).count()
-    return as_arrow(counts, {MATCHES: "count"})
+    join = GenericJoin(directed(edges), _plan(parse_pattern(pattern)), (), distinct)
+    return join.count(count_as_arrow)
 
 
 def _plan(pattern: Pattern) -> Plan:
     return make_plan(len(pattern.names), pattern.edges, pattern.absent)
 
 
-def as_arrow(found: Stream[Arrays], names: dict[str, str]) -> Stream[Any]:
-    """The columns that are keys of `names`, under their new names, as Arrow batches."""
-    return found.map_batches(
-        lambda batch: to_arrow(Arrays({new: batch[old] for old, new in names.items()}))
-    )
+def count_as_arrow(n: int) -> Any:
+    """A number of matches as an Arrow batch of one record, `count`."""
+    return to_arrow(Arrays({"count": np.array([n])}))

@@ -36,10 +36,10 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Exchange, Pipeline
-from pointstamp.dataflow.stash import Stash
-from pointstamp.graph.edges import joined, proper_edges
+from pointstamp.dataflow.stash import Stash, in_memory
+from pointstamp.graph.edges import checked_stream, joined, proper_columns, proper_edges
 from pointstamp.graph.vertex_columns import VERTEX
-from pointstamp.joins.join_operators import SOURCE, TARGET, Logic, with_graph
+from pointstamp.joins.join_operators import SOURCE, TARGET, Logic, PieceQueue, with_graph
 from pointstamp.joins.tactics import Pieces
 from pointstamp.kernels.lists import DenseIds, counted, distinct
 from pointstamp.kernels.turn import turn
@@ -62,9 +62,37 @@ def undirected(edges: Stream[Any]) -> Stream[Arrays]:
     Loops are dropped. Edges that repeat, in either direction, are turned alike and still
     repeat. Of vertices of equal degree, the lower id comes first.
     """
+    if checked_stream(edges, "edges").scope.peers == 1:
+        return edges.unary_frontier(Pipeline(), "Orient", _orient_all)
     proper = proper_edges(edges)
     degrees, nothing = _degrees(proper), _Degrees.nothing
     return with_graph(proper, degrees, Pipeline(), "Orient", _oriented, nothing=nothing)
+
+
+def _orient_all(capability: Capability, info: OperatorInfo) -> Logic:
+    """A worker that is alone has all edges, and so their degrees."""
+    capability.drop()
+    stash: Stash[list[Arrays]] = Stash(info)
+    work = PieceQueue()
+
+    def logic(input: Input, output: Output) -> bool:
+        for time, batch in input:
+            if (proper := proper_columns(batch)) is not None:
+                stash.add(time, proper)
+        while (held := stash.next_complete()) is not None:
+            work.add(held, _all_oriented(joined(in_memory(stash.value))))
+        return work.give_next(output)
+
+    return logic
+
+
+def _all_oriented(batches: list[Arrays]) -> Pieces:
+    """Turn edges by the degrees that they give their ends; each batch is let go of behind it."""
+    degrees = _Degrees.of_ends(batches)
+    if len(degrees.degrees) > KNOWN_VERTICES:
+        degrees = _Degrees.of_parts([degrees.highest(KNOWN_VERTICES)])
+    while batches:
+        yield from _oriented(degrees, batches.pop())
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +116,7 @@ class _Degrees:
     @classmethod
     def of_ends(cls, edges: list[Arrays]) -> _Degrees:
         """Of the vertices that are at either end of some edges, as far as these go."""
-        ends = [batch[end] for batch in joined(edges) for end in (SOURCE, TARGET)]
+        ends = [batch[end] for batch in edges for end in (SOURCE, TARGET)]
         ids, degrees = counted(*ends)
         return cls(DenseIds.of(ids), degrees)
 
@@ -122,7 +150,7 @@ def _degrees(edges: Stream[Arrays]) -> Stream[_Degrees]:
     peers = edges.scope.peers
 
     def count(batches: list[Arrays], session: Any) -> None:
-        session.give_batch(_Degrees.of_ends(batches).part())
+        session.give_batch(_Degrees.of_ends(joined(batches)).part())
 
     def add_up(batches: list[Arrays], session: Any) -> None:
         session.give_batch(_Degrees.of_parts(batches).highest(KNOWN_VERTICES // peers))
@@ -130,14 +158,6 @@ def _degrees(edges: Stream[Arrays]) -> Stream[_Degrees]:
     def learn(batches: list[Arrays], session: Any) -> None:
         session.give(_Degrees.of_parts(batches))
 
-    def know(batches: list[Arrays], session: Any) -> None:
-        found = _Degrees.of_ends(batches)
-        if len(found.degrees) > KNOWN_VERTICES:
-            found = _Degrees.of_parts([found.highest(KNOWN_VERTICES)])
-        session.give(found)
-
-    if peers == 1:
-        return edges.unary_frontier(Pipeline(), "Degrees", partial(_when_complete, know))
     counts = edges.unary_frontier(Pipeline(), "Count ends", partial(_when_complete, count))
     own = counts.unary_frontier(Exchange(VERTEX), "Degrees", partial(_when_complete, add_up))
     return own.unary_frontier(Broadcast(), "All degrees", partial(_when_complete, learn))

@@ -30,7 +30,7 @@ using worst-case optimal low-memory dataflows", VLDB 2018.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -45,6 +45,7 @@ from pointstamp.joins.join_operators import (
     from_index,
     graphs,
     index,
+    indexed,
     total,
     watch,
     with_graph,
@@ -108,8 +109,13 @@ class GenericJoin:
         self.throttles: list[list[Throttle]] = [
             [] for _ in range(levels(plan, edges.scope.peers)[-1] + 1)
         ]
-        self._by_direction = {d: index(edges, d) for d in plan.directions}
-        self._graphs = graphs(list(self._by_direction.values()), replicated_items)
+        self._seeds: Stream[Any]
+        if edges.scope.peers == 1:
+            self._graphs = self._seeds = indexed(edges, plan.directions)
+        else:
+            by_direction = {d: index(edges, d) for d in plan.directions}
+            self._graphs = graphs(list(by_direction.values()), replicated_items)
+            self._seeds = by_direction[plan.seed]
 
     def matches(self) -> Stream[Arrays]:
         """Every match once: batches with a column `v0`, `v1`, ... for each output."""
@@ -118,21 +124,22 @@ class GenericJoin:
             found = self._steps(scope).prefixes(len(self.plan.steps))
             return found.map_batches(lambda batch: tactics.selected(batch, names)).leave()
 
-    def count(self) -> Stream[Arrays]:
-        """The number of matches of each time that has edges, one record `matches`, at one worker.
+    def count(self, batch_of: Callable[[int], Any]) -> Stream[Any]:
+        """The number of matches of each time that has edges, a batch of it, at one worker.
 
         The last step counts instead of proposing: nothing is made in order to be counted.
         """
         with self._inner_scope() as scope:
             counts = [counts.leave() for counts in self._steps(scope).counts()]
-        return total(union(counts))
+        return total(union(counts), batch_of)
 
     def _inner_scope(self) -> Scope:
         return self._scope.iterative(ThrottleTime(len(self.throttles) - 1), "Join")
 
     def _steps(self, scope: Scope) -> _Steps:
-        seeds = self._by_direction[self.plan.seed].enter(scope)
-        return _Steps(self, scope.peers, seeds, self._graphs.enter(scope))
+        entered = self._graphs.enter(scope)
+        seeds = entered if self._seeds is self._graphs else self._seeds.enter(scope)
+        return _Steps(self, scope.peers, seeds, entered)
 
 
 def levels(plan: Plan, peers: int) -> list[int]:
@@ -156,7 +163,7 @@ class _Steps:
         self,
         join: GenericJoin,
         peers: int,
-        seeds: Stream[Adjacency],
+        seeds: Stream[Any],
         graphs: Stream[IndexedGraph],
     ) -> None:
         self._join = join
@@ -168,11 +175,16 @@ class _Steps:
 
     def prefixes(self, n_steps: int) -> Stream[Arrays]:
         """The matches of the vertices that are bound by the first `n_steps` steps."""
-        keys = from_index(self._seeds, "Seeds", partial(tactics.seeds, self._plan.first))
+        keys = from_index(self._seeds, "Seeds", self._keys)
         prefixes = self._tested(keys, self._plan.first_filters)
         for i in range(n_steps):
             prefixes = self._tested(self._extended(prefixes, i), self._plan.steps[i].filters)
         return prefixes
+
+    def _keys(self, index: Adjacency | IndexedGraph) -> tactics.Pieces:
+        if isinstance(index, IndexedGraph):
+            index = index.adjacency(self._plan.seed)
+        return tactics.seeds(self._plan.first, index)
 
     def counts(self) -> list[Stream[Arrays]]:
         """Numbers of matches, which add up to that of all; one at least of each graph."""

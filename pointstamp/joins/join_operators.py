@@ -2,9 +2,9 @@
 
 An index is a stream of its own, of one `Adjacency` per time and worker, sent when
 all edges of the time are there; `graphs` makes one `IndexedGraph` of those of all
-directions. What asks it takes that stream as a second input and holds prefixes
-back until the stream says that no more of it comes. So the graph of a time is the
-edges of that time, complete.
+directions. A worker that is alone has all edges, and makes its graph at once (`indexed`).
+What asks it takes that stream as a second input and holds prefixes back until the stream
+says that no more of it comes. So the graph of a time is the edges of that time, complete.
 
 Each operator keeps the graph of a time until no more prefixes of it come.
 """
@@ -45,6 +45,12 @@ from pointstamp.operators.stream import Stream
 SOURCE, TARGET = "src", "dst"
 """The columns of a stream of edges."""
 
+_ENDS: dict[Direction, tuple[str, str]] = {
+    "forward": (SOURCE, TARGET),
+    "reverse": (TARGET, SOURCE),
+}
+"""The columns of the vertex that has a list, and of what is in it."""
+
 _PIECES_PER_ACTIVATION = 16
 _RECORDS_PER_ACTIVATION = 32_768
 """Small batches are done several at a time; beyond this others get their turn.
@@ -60,52 +66,89 @@ def index(edges: Stream[Any], direction: Direction) -> Stream[Adjacency]:
 
     `edges` are `Arrays` with the columns `src` and `dst`, int64.
     """
-    key, neighbour = (SOURCE, TARGET) if direction == "forward" else (TARGET, SOURCE)
+
+    def make(found: dict[Direction, Pairs]) -> Adjacency:
+        return Adjacency.of(direction, found[direction])
+
+    key, _ = _ENDS[direction]
+    return _complete_pairs(edges, Exchange(key), f"Index {direction}", [direction], make)
+
+
+def indexed(edges: Stream[Any], directions: Sequence[Direction]) -> Stream[IndexedGraph]:
+    """The graph of each time, of the same edges, at a worker that is alone."""
+
+    def make(found: dict[Direction, Pairs]) -> IndexedGraph:
+        return IndexedGraph(adjacencies=[Adjacency.of(d, pairs) for d, pairs in found.items()])
+
+    return _complete_pairs(edges, Pipeline(), "Index", directions, make)
+
+
+def _complete_pairs(
+    edges: Stream[Any],
+    pact: Pact,
+    name: str,
+    directions: Sequence[Direction],
+    make: Callable[[dict[Direction, Pairs]], Any],
+) -> Stream[Any]:
+    """What `make` gives for the edges of each time here, packed once for each direction."""
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
-        stash = Stash(info, Pairs)
+        stash = Stash(info, lambda: {direction: Pairs() for direction in directions})
 
         def logic(input: Input, output: Output) -> bool:
             for time, batch in input:
-                stash.at(time).add(batch[key], batch[neighbour])
-            for cap, pairs in stash:
-                output.session(cap).give(Adjacency.of(direction, pairs))
+                for direction, pairs in stash.at(time).items():
+                    key, neighbour = _ENDS[direction]
+                    pairs.add(batch[key], batch[neighbour])
+            for cap, by_direction in stash:
+                output.session(cap).give(make(by_direction))
             return False
 
         return logic
 
-    return edges.unary_frontier(Exchange(key), f"Index {direction}", build)
+    return edges.unary_frontier(pact, name, build)
 
 
-def from_index(
-    indexes: Stream[Adjacency], name: str, tactic: Callable[[Adjacency], Pieces]
-) -> Stream[Arrays]:
-    """What `tactic` makes of each adjacency, a piece at a time."""
+def from_index(indexes: Stream[Any], name: str, tactic: Callable[[Any], Pieces]) -> Stream[Arrays]:
+    """What `tactic` makes of each index or graph, a piece at a time."""
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
-        work: deque[tuple[Capability, Pieces]] = deque()
+        work = PieceQueue()
 
         def logic(input: Input, output: Output) -> bool:
-            for time, adjacencies in input:
-                work.extend((time.retain(), tactic(adjacency)) for adjacency in adjacencies)
-            if work and not _give_next(output, *work[0]):
-                work.popleft()[0].drop()
-            return bool(work)
+            for time, found in input:
+                for index in found:
+                    work.add(time.retain(), tactic(index))
+            return work.give_next(output)
 
         return logic
 
     return indexes.unary(Pipeline(), name, build)
 
 
-def _give_next(output: Output, capability: Capability, pieces: Pieces) -> bool:
-    """Send the next piece; whether there was one."""
-    for piece in pieces:
-        if piece is not None:
-            output.session(capability).give_batch(piece)
-        return True
-    return False
+class PieceQueue:
+    """What is to be sent in pieces, in the order in which it was added."""
+
+    def __init__(self) -> None:
+        self._work: deque[tuple[Capability, Pieces]] = deque()
+
+    def add(self, capability: Capability, pieces: Pieces) -> None:
+        """Send `pieces` at the time of `capability`, which is dropped behind the last."""
+        self._work.append((capability, pieces))
+
+    def give_next(self, output: Output) -> bool:
+        """Send the next piece; whether there may be another."""
+        if not self._work:
+            return False
+        capability, pieces = self._work[0]
+        for piece in pieces:
+            if piece is not None:
+                output.session(capability).give_batch(piece)
+            return True
+        self._work.popleft()[0].drop()
+        return bool(self._work)
 
 
 Tactic = Callable[[Any, Any], Iterator[Any]]
@@ -118,8 +161,6 @@ def graphs(indexes: Sequence[Stream[Adjacency]], replicated_items: int) -> Strea
     A worker has its own lists in it, and those that are sent to all (`replicated_lists.py`).
     """
     own = union(indexes)
-    if own.scope.peers == 1:
-        return own.unary_frontier(Pipeline(), "Graph", _build_graphs)
     sizes = own.map_batches(lambda batch: kind_of(Arrays()).concat([*map(sizes_of, batch)]))
     offered = own.binary_frontier(
         sizes, Pipeline(), Broadcast(), "Offer lists", partial(_build_offers, replicated_items)
@@ -149,22 +190,17 @@ def _build_graphs(capability: Capability, info: OperatorInfo) -> Logic:
     capability.drop()
     stash: Stash[list[list[Any]]] = Stash(info)
 
-    def logic(own: Input, *rest: Any) -> bool:
-        *offered, output = rest
-        stash.take(own, *offered)
-        for cap, value in stash:
-            # Without lists of others there is one input, and no list for each.
-            adjacencies, *pieces = value if offered else [value]
-            graph = _graph_of(info, [*itertools.chain(*adjacencies)], *map(in_memory, pieces))
+    def logic(own: Input, offered: Input, output: Output) -> bool:
+        stash.take(own, offered)
+        for cap, (adjacencies, pieces) in stash:
+            graph = _graph_of(info, [*itertools.chain(*adjacencies)], in_memory(pieces))
             output.session(cap).give(graph)
         return False
 
     return logic
 
 
-def _graph_of(
-    info: OperatorInfo, own: list[Adjacency], offered: list[Any] | None = None
-) -> IndexedGraph:
+def _graph_of(info: OperatorInfo, own: list[Adjacency], offered: list[Any]) -> IndexedGraph:
     if not offered:
         return IndexedGraph(info.index, info.peers, own)
     by_direction = {adjacency.direction: adjacency for adjacency in own}
@@ -369,8 +405,8 @@ class _Work:
             self._add(item)
 
 
-def total(counts: Stream[Arrays]) -> Stream[Arrays]:
-    """The sum of the column `matches` of each time, at one worker, when it is complete.
+def total(counts: Stream[Arrays], batch_of: Callable[[int], Any]) -> Stream[Any]:
+    """The sum of the column `matches` of each complete time, a batch of it, at one worker.
 
     Of a stream that ends at its first time, with nothing, it is 0.
     """
@@ -390,11 +426,11 @@ def total(counts: Stream[Arrays]) -> Stream[Arrays]:
                 has_come = True
             if first is not None and not input.frontier.less_equal(first.time):
                 if not (has_come or input.frontier.elements):
-                    output.session(first).give_batch(Arrays({MATCHES: np.zeros(1, np.int64)}))
+                    output.session(first).give_batch(batch_of(0))
                 first.drop()
                 first = None
             for cap, sums in stash:
-                output.session(cap).give_batch(Arrays({MATCHES: np.array([sum(sums)])}))
+                output.session(cap).give_batch(batch_of(sum(sums)))
             return False
 
         return logic

@@ -342,8 +342,8 @@ def extend(
         if n == 0:
             yield None
             continue
-        columns = {column(v): prefixes[column(v)][parents[:n]] for v in extension.kept}
-        columns[column(extension.step.vertex)] = graph.ids[found[:n]]
+        columns = {column(v): prefixes[column(v)].take(parents[:n]) for v in extension.kept}
+        columns[column(extension.step.vertex)] = graph.ids.take(found[:n])
         if with_todo:
             todo, here = away[parents[:n]], np.full(n, graph.index)
             columns |= {TODO: todo, ROUTE: next_route(extension, graph, todo, columns, here)}

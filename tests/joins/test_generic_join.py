@@ -11,7 +11,6 @@ import pointstamp as ps
 from pointstamp.containers import Arrays
 from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import make_plan
-from pointstamp.joins.tactics import MATCHES
 from pointstamp.joins.throttle import WINDOW, Throttle
 
 N = 14
@@ -109,6 +108,10 @@ def test_without_turns_far_more_would_be_outstanding(monkeypatch):
     assert max(ps.execute(main)[0]) > 2 * bound(1)
 
 
+def single(n):
+    return [n]
+
+
 def test_counting_makes_no_record_of_the_last_step():
     """Of the edges no record is made either that the last step does not ask for."""
 
@@ -116,7 +119,7 @@ def test_counting_makes_no_record_of_the_last_step():
         counts = []
         with worker.dataflow() as scope:
             join = GenericJoin(edges_of(scope, COMPLETE), clique(3), batch_records=LIMIT)
-            join.count().inspect_batch(lambda time, batch: counts.append(batch[MATCHES].tolist()))
+            join.count(single).inspect_batch(lambda time, batch: counts.append(batch))
         worker.run()
         return counts, most_waiting(join)
 
@@ -134,11 +137,9 @@ def test_many_times_at_once_do_not_mix(workers, known):
         found = []
         with worker.dataflow() as scope:
             input, edges = scope.new_input()
-            GenericJoin(
-                edges, clique(3), batch_records=7, replicated_items=known
-            ).count().inspect_batch(
-                lambda time, batch: found.append((time, int(batch[MATCHES].sum())))
-            )
+            GenericJoin(edges, clique(3), batch_records=7, replicated_items=known).count(
+                single
+            ).inspect_batch(lambda time, batch: found.append((time, *batch)))
         for n in range(2, 12):
             input.advance_to(n)
             pairs = list(itertools.permutations(range(n), 2))[worker.index :: worker.peers]
@@ -167,9 +168,9 @@ def test_whatever_the_order_of_messages_the_matches_are_the_same(seed):
             GenericJoin(
                 edges, plan, range(4), batch_records=5, replicated_items=0
             ).matches().inspect_batch(lambda time, batch: found.extend(batch))
-            GenericJoin(edges, plan, batch_records=5, replicated_items=0).count().inspect_batch(
-                lambda time, batch: found.append(batch[MATCHES].tolist())
-            )
+            GenericJoin(edges, plan, batch_records=5, replicated_items=0).count(
+                single
+            ).inspect_batch(lambda time, batch: found.append(batch))
         worker.run()
         return found
 
@@ -192,8 +193,8 @@ def test_a_worker_without_edges_takes_part():
             pairs = COMPLETE if worker.index == 2 else []
             table = np.array(pairs, np.int64).reshape(-1, 2)
             edges = scope.batches_to_stream([Arrays(src=table[:, 0], dst=table[:, 1])])
-            GenericJoin(edges, clique(3)).count().inspect_batch(
-                lambda time, batch: found.extend(batch[MATCHES].tolist())
+            GenericJoin(edges, clique(3)).count(single).inspect_batch(
+                lambda time, batch: found.extend(batch)
             )
         worker.run()
         return found
