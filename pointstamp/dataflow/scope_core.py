@@ -81,6 +81,8 @@ class ScopeCore(Generic[S]):
         self._edges: list[Edge] = []
         self._pacts: list[str] = []
         """By edge: how its batches reach the workers, in words."""
+        self._tees: dict[Port, Tee] = {}
+        """In a durable dataflow: those of its streams, by their source; see `ends`."""
         self._entered: list[ChangeBatch] = []
         self._n_outputs = 0
         self.defer = environment.defer
@@ -262,7 +264,21 @@ class ScopeCore(Generic[S]):
 
     def new_stream(self, source: Port, tee: Tee) -> S:
         """The stream of an output."""
+        if self.environment.durable_state is not None:
+            self._tees[source] = tee
         return self.stream_type(self, source, tee)
+
+    def ends(self) -> list[S]:
+        """Where a durable dataflow ends, as far as it is built in this scope.
+
+        The streams that nothing reads, and those that an operator without outputs reads.
+        """
+        read = {edge.source for edge in self._edges}
+        ends = [source for source in self._tees if source not in read]
+        for source, (node, _), _ in self._edges:
+            if not self._children[node].outputs and source not in ends:
+                ends.append(source)
+        return [self.new_stream(source, self._tees[source]) for source in ends]
 
     def path_of(self, node: int) -> str:
         """What operator `node` is called in snapshots: the same in every run of a program.

@@ -109,6 +109,8 @@ class ServiceWorker:
         self._orders = worker.environment.channel(self._receive)
         self._feeders: dict[str, InputFeeder] = {}
         self._probes: dict[str, Probe] = {}
+        self._ends = Probe()
+        """Where else the dataflow ends, if snapshots are made of it."""
         leading = self._build(config)
         if worker.texts is not None:
             worker.texts.also_holds(self._held_texts)
@@ -127,7 +129,14 @@ class ServiceWorker:
             for name in self.spec.inputs:
                 begins[name] = self._new_input(scope, name)
                 given[name] = self.spec.given(name, begins[name])
-            for name, result in self.spec.results(scope, list(given.values())).items():
+            results = self.spec.results(scope, list(given.values()))
+            if durable is not None:
+                # An input may lead to no output, and a snapshot is of what all have brought.
+                given_out = [_stream_of(result).source for result in results.values()]
+                for end in scope.ends():
+                    if end.source not in given_out:
+                        end.probe_with(self._ends, name="End")
+            for name, result in results.items():
                 self._probes[name], ends[name] = self._new_output(name, result)
         return {
             output: [input for input, begin in begins.items() if scope.leads_to(begin, end)]
@@ -235,9 +244,9 @@ class ServiceWorker:
             buffer.add(epoch, columns)
 
     def _held(self, epoch: int) -> dict[str, Any] | None:
-        """What the outputs have up to `epoch`; None if that is not complete at all of them."""
+        """What the outputs have up to `epoch`; None if that is not complete at all ends."""
         with self.changed:
-            if not self.now.is_complete(None, epoch):
+            if self._ends.less_equal(epoch) or not self.now.is_complete(None, epoch):
                 return None
             held = {name: buffer.all(epoch) for name, buffer in self.outputs.items()}
             self._hold_at(None)
@@ -489,3 +498,7 @@ class ServiceWorker:
 
 def _columns(schema: pa.Schema) -> dict[str, str]:
     return {field.name: str(field.type) for field in schema}
+
+
+def _stream_of(result: Stream[Any] | Collection) -> StreamCore[Any]:
+    return result.stream if isinstance(result, Collection) else result

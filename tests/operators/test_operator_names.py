@@ -19,8 +19,8 @@ NOT_OPERATORS = {
     *("Scope.scoped", "Scope.iterative", "Scope.region", "Scope.operator"),
     *("Scope.activation", "Scope.add_edge", "Scope.add_operator", "Scope.all_scopes"),
     *("Scope.check_stream", "Scope.close", "Scope.connect", "Scope.epochs", "Scope.install"),
-    *("Scope.drawing", "Scope.leads_to", "Scope.new_stream", "Scope.path_of", "Scope.reserve"),
-    *("Scope.stream_type", "Scope.structure"),
+    *("Scope.drawing", "Scope.ends", "Scope.leads_to", "Scope.new_stream", "Scope.path_of"),
+    *("Scope.reserve", "Scope.stream_type", "Scope.structure"),
 }
 
 ELSEWHERE = {

@@ -19,6 +19,7 @@ FOR_OPERATORS = {
         "all_scopes",
         "check_stream",
         "close",
+        "ends",
         "epochs",
         "install",
         "leads_to",
