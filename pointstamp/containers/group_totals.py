@@ -124,8 +124,11 @@ class GroupTotals:
     def add(self, part: pa.RecordBatch) -> bool:
         """Add the records of a part, and say whether they were added: those with nulls are not.
 
-        Nor are those whose keys would make the column of all of them too long for its type.
+        Nor are those of other types, nor those whose keys would make the column of all of them
+        too long for its type.
         """
+        if part.schema.types != self._schema.types:
+            return False
         if any(column.null_count for column in part.columns):
             return False
         keys, *columns = part.columns

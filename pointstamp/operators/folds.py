@@ -486,7 +486,7 @@ class _Named:
         if self._totals is not None:
             if self._totals.add(batch):
                 return
-            # A null has come, which Arrow knows about.
+            # A null has come, which Arrow knows about; or another type, which it refuses.
             self._parts.append(self._totals.batch())
             self._n_records += self._parts[0].num_rows
             self._totals = None

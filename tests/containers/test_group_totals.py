@@ -104,6 +104,17 @@ def test_what_arrow_adds_up_has_no_table(
     assert named.totals(named.part([pa.RecordBatch.from_pydict(fields)])) is None
 
 
+def test_a_part_of_other_types_is_not_added() -> None:
+    part = pa.RecordBatch.from_pydict({"k": [1, 2], "x": [3, 4]})
+    totals = GroupTotals(part.schema, ["sum"])
+    for name in ("k", "x"):
+        narrow = part.set_column(
+            part.schema.get_field_index(name), name, part[name].cast(pa.int32())
+        )
+        assert not totals.add(narrow)
+        assert totals.batch().num_rows == 0
+
+
 def test_a_part_with_a_null_is_not_added() -> None:
     part = pa.RecordBatch.from_pydict({"k": [1, 2], "x": [3, 4]})
     totals = GroupTotals(part.schema, ["sum"])

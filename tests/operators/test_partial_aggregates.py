@@ -138,6 +138,38 @@ def test_parts_with_nulls_come_between_those_of_a_table(workers: int) -> None:
         assert of_all(found, epoch) == expected(batches)
 
 
+T = pa.timestamp
+
+OTHER_TYPES = [
+    pytest.param("v", [1], pa.int8(), [300], pa.int64(), id="int8, int64"),
+    pytest.param("v", [2**63 + 1], pa.uint64(), [-1], pa.int64(), id="uint64, int64"),
+    pytest.param("v", [1_767_268_800], T("s"), [1_767_268_800_000_000], T("us"), id="units"),
+    pytest.param("v", [5], pa.int64(), [7], T("s"), id="integers and times"),
+    pytest.param("k", [86_400_000], pa.date64(), [1], pa.date32(), id="keys that are dates"),
+    pytest.param("k", [1_767_268_800], T("s"), [1_767_268_800_000_000], T("us"), id="keys, units"),
+    pytest.param("k", ["1"], pa.string(), [b"1"], pa.binary(), id="keys, texts and bytes"),
+    pytest.param("k", ["1"], pa.string(), ["1"], pa.large_string(), id="keys, large texts"),
+]
+
+
+@pytest.mark.parametrize(("name", "one", "kind", "other", "its_kind"), OTHER_TYPES)
+def test_parts_of_other_types_are_refused(
+    name: str, one: list[Any], kind: Any, other: list[Any], its_kind: Any
+) -> None:
+    """Each worker reads its own, and nothing compares them before their keys meet."""
+    columns = {"k": pa.array([0]), "v": pa.array([0])}
+    parts = [
+        pa.record_batch({**columns, name: pa.array(values, of)})
+        for values, of in ((one, kind), (other, its_kind))
+    ]
+
+    def build(scope: Any) -> Any:
+        return scope.batches_to_stream([parts[scope.index]]).aggregate([("v", "max")], key="k")
+
+    with pytest.raises(ps.errors.PointstampError, match="cast them to one schema"):
+        collect(build, workers=2)
+
+
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_times_under_way_at_once_are_kept_apart(workers: int) -> None:
     """Batches of three times, in turns, from an input that has all of them at once."""
@@ -177,3 +209,14 @@ def test_every_schedule_gives_the_answer_of_all_records(
     for epoch, batches in enumerate(given_):
         if batches:
             assert of_all(found, epoch) == expected(batches)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_distinct_values_of_a_column_without_a_type_are_refused(workers: int) -> None:
+    """Arrow ends the process there, without a word."""
+    table = pa.table({"k": ["a", "a"], "v": pa.nulls(2)})
+    with pytest.raises(ps.errors.PointstampError, match=r"by 'distinct': it is of type null; cast"):
+        collect(
+            lambda scope: scope.to_stream(table).aggregate([("v", "distinct")], key="k"),
+            workers=workers,
+        )
