@@ -461,6 +461,11 @@ def _equal(a: Any, b: Any) -> Mask:
     import pyarrow.compute as pc
 
     a, b = (c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in (a, b))
+    # Arrow compares no times of two zones, which are of one clock all the same.
+    a, b = (
+        c.cast(pa.timestamp(c.type.unit, "UTC")) if getattr(c.type, "tz", None) else c
+        for c in (a, b)
+    )
     # Of halves Arrow compares none; as floats they have the same values.
     a, b = (c.cast(pa.float32()) if pa.types.is_float16(c.type) else c for c in (a, b))
     a, b = sorted((a, b), key=_place_in_comparison)

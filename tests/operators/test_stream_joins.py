@@ -339,6 +339,28 @@ def test_keys_of_which_none_can_be_equal_are_refused(how: Any, first_cause: Any)
     assert found == {"inner": [(0, (5,))], "anti": [(0, (-1,))]}[how]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("how", ["inner", "full", "anti"])
+def test_times_of_two_zones_are_equal_if_they_are_one_moment(how: Any, workers: int) -> None:
+    rome = pa.array([0, 3_600_000_000, 7], pa.timestamp("us", "Europe/Rome"))
+    utc = pa.array([0, 3_600_000, 9], pa.timestamp("ms", "UTC"))
+    sides = (
+        pa.record_batch({"k": rome, "i": [0, 1, 2]}),
+        pa.record_batch({"k": utc, "j": [0, 1, 2]}),
+    )
+
+    def build(scope: Any) -> Any:
+        left, right = (
+            scope.batches_to_stream([side] if scope.index == 0 else []) for side in sides
+        )
+        return left.join(right, "k", how=how)
+
+    found = [row[1:] for _, row in collect(build, workers=workers)]
+    both = [(0, 0), (1, 1)]
+    expected = {"inner": both, "full": [*both, (2, None), (None, 2)], "anti": [(2,)]}[how]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
 @pytest.mark.parametrize("how", ["inner", "left", "semi"])
 @pytest.mark.parametrize("peers", [1, 2, 4])
 @pytest.mark.parametrize("sides", ["dates and times", "texts and numbers", "rows and columns"])
