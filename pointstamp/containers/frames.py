@@ -159,13 +159,21 @@ def _from_pandas(frame: Any) -> Any:
     import pyarrow as pa
 
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        table = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
         raise SchemaError(
             "a data frame of pandas cannot become columns of Arrow: "
             f"{'; '.join(map(str, error.args))}; give each column its own name, and values of one "
             "type that Arrow has"
         ) from error
+    for field in table.schema:
+        if getattr(field.type, "extension_name", "") == "pandas.period":
+            raise SchemaError(
+                f"the column {field.name!r} of a data frame of pandas has "
+                f"{frame[field.name].dtype}, of which Arrow would make plain numbers; make "
+                "timestamps of it, as with .dt.to_timestamp(), or texts"
+            )
+    return table
 
 
 def _is_pandas_frame(data: Any) -> bool:

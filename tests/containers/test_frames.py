@@ -116,6 +116,7 @@ def test_a_batch_of_another_type_is_still_refused() -> None:
         (pd.DataFrame({"a": [1j]}), "Conversion failed for column a with type complex128"),
         (pd.DataFrame({"a": [2**70]}), "too large"),
         (pd.DataFrame({"a": pd.arrays.SparseArray([0, 1])}), "Sparse pandas data (column a)"),
+        (pd.DataFrame({"a": pd.period_range("2020", periods=2, freq="M")}), "'a' of a data frame"),
     ],
 )
 def test_pandas_frames_that_are_no_columns_of_arrow_are_refused(frame: Any, said: str) -> None:
