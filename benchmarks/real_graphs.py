@@ -6,6 +6,7 @@ The graphs are not part of the repository: `POINTSTAMP_DATA` says where they are
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -89,14 +90,14 @@ def cases(size: Size) -> list[Case]:
                     on_workers(ours, name, form, workers=workers, total=sum),
                     at={**at, "workers": workers},
                     data=data,
+                    in_turns=True,
                 )
                 for workers in (1, 2)
             ]
-            in_loops = alone(in_numba, name, form)
-            found.append(Case(NUMBA, in_loops, at=at, data=data, needs=("numba",)))
+            peer = partial(Case, at=at, data=data, in_turns=True)
+            found.append(peer(NUMBA, alone(in_numba, name, form), needs=("numba",)))
             if form == "undirected":
-                count = alone(_networkit, name)
-                found.append(Case(NETWORKIT, count, at=at, data=data, needs=("networkit",)))
+                found.append(peer(NETWORKIT, alone(_networkit, name), needs=("networkit",)))
     return found
 
 
