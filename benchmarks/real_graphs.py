@@ -30,6 +30,9 @@ CHOSEN = {"tiny": 1, "small": 2, "full": 4}
 
 NUMBA, NETWORKIT = "Numba, one thread", "NetworKit"
 
+IN_TURN = 5
+"""Samples in each turn: the first ones of some milliseconds differ more than those of seconds."""
+
 
 def data() -> Path:
     """The folder of real graphs, which may not be there."""
@@ -91,10 +94,11 @@ def cases(size: Size) -> list[Case]:
                     at={**at, "workers": workers},
                     data=data,
                     in_turns=True,
+                    turn_samples=IN_TURN,
                 )
                 for workers in (1, 2)
             ]
-            peer = partial(Case, at=at, data=data, in_turns=True)
+            peer = partial(Case, at=at, data=data, in_turns=True, turn_samples=IN_TURN)
             found.append(peer(NUMBA, alone(in_numba, name, form), needs=("numba",)))
             if form == "undirected":
                 found.append(peer(NETWORKIT, alone(_networkit, name), needs=("networkit",)))

@@ -110,6 +110,7 @@ class Case:
     in_turns : whether it takes turns with those of its benchmark that do too, as programs in Rust
         and what of ours does the same always do: for differences that are smaller than a machine's
         from one minute to the next.
+    turn_samples : how many samples each of its turns has at least, of what takes milliseconds.
     in_both_modes : measured interpreted as well where the core is compiled.
     session : cases with the same, which follow each other, are measured in one process, as
         what they share takes longer to start than they do. Peaks are then of all so far.
@@ -127,6 +128,7 @@ class Case:
     session: str = ""
     absent: Callable[[], str] = _there
     in_turns: bool = False
+    turn_samples: int = 1
 
     @property
     def key(self) -> str:

@@ -108,7 +108,8 @@ def _in_turns(
         for case in cases:
             before = rows.get(case.key)
             if before is None or not before.missing:
-                ((_, row),) = _run(benchmark, [case], size, -(-samples // turns), {})
+                part = max(case.turn_samples, -(-samples // turns))
+                ((_, row),) = _run(benchmark, [case], size, part, {})
                 rows[case.key] = row if before is None else _joined(before, row)
     return rows
 
