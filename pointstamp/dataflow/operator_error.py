@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import reprlib
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import FrameType, TracebackType
@@ -48,8 +49,8 @@ def _called(frames: TracebackType | None) -> str:
 
 
 def _is_between(file: str) -> bool:
-    """Whether a file is of the package, or of what it passes errors of its blocks through."""
-    return is_own(file) or file == contextlib.__file__
+    """Whether a file is of the package, or of what its blocks and properties are called by."""
+    return is_own(file) or file in (contextlib.__file__, functools.__file__)
 
 
 def _arguments(frame: FrameType) -> list[str]:

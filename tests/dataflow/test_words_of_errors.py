@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from decimal import Decimal
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ class Unprintable:
         (["a" * 500], lambda x: 1 // x, rf"with x='{'a' * 37}\.\.\.{'a' * 38}'"),
         ([7], Unprintable().refuse, r"in refuse at FILE, called with records=\(7,\), options={}"),
         ([Unprintable()], refuses, r"args=\(<Unprintable instance at 0x[0-9a-f]*>,\)"),
+        ([7], singledispatch(refuses), r"in refuses at FILE, called with args=\(7,\)"),
         ([np.zeros((2, 3))], lambda x: x.no, r"called with x=<ndarray of shape \(2, 3\)>"),
         (["x"], int, r"ValueError\(\"invalid literal for int\(\) with base 10: 'x'\"\)"),
     ],
