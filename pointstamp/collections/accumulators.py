@@ -182,11 +182,15 @@ class IntegerSum(Accumulator):
 
     def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
         """Add each part times the diff; what the lower part has above 32 bits goes up."""
-        if len(diffs) and np.abs(diffs).max() >= _MOST_DIFF:
-            raise DataError(f"{self._what}: a diff of {np.abs(diffs).max()} is beyond 2^31")
         self._counts.add(numbers, keys, words, diffs)
         lower = (words & _LOW) * diffs
         upper = (words >> _HALF) * diffs + (lower >> _HALF)
+        # The products of larger ones would not fit.
+        for at in np.flatnonzero((diffs >= _MOST_DIFF) | (diffs <= -_MOST_DIFF)).tolist():
+            product = int(words[at]) * int(diffs[at])
+            if not -_MOST_SUM <= product >> 32 < _MOST_SUM:
+                raise DataError(f"{self._what}: the values of a time sum up to more than 92 bits")
+            upper[at], lower[at] = product >> 32, product & int(_LOW)
         if float(np.abs(upper).sum(dtype=np.float64)) >= _MOST_SUM:
             raise DataError(f"{self._what}: the values of a time sum up to more than 92 bits")
         np.add.at(self._upper, numbers, upper)

@@ -313,9 +313,8 @@ def _whole(values: Values, there: Mask, wanted: WordType, what: object) -> Value
     if isinstance(wanted, DecimalType):
         return _nearest(values, there, scale, what)
     scaled = np.trunc(values * 10.0**scale)
-    refuse_where(
-        ~(np.abs(scaled) < float(1 << 63)), there, values, "does not fit 64 bits, in", what
-    )
+    fits = (scaled >= -float(1 << 63)) & (scaled < float(1 << 63))
+    refuse_where(~fits, there, values, "does not fit 64 bits, in", what)
     return np.where(np.isfinite(scaled), scaled, 0).astype(np.int64)
 
 

@@ -32,7 +32,9 @@ def absolute(bound: Bound, what: object) -> Bound:
         bound = as_long(bound, what)
 
     def compute(values: Values, there: Mask) -> Values:
-        refuse_where(values == _LEAST, there, values, "without its sign is beyond long, in", what)
+        if kind.is_integer:
+            beyond = "without its sign is beyond long, in"
+            refuse_where(values == _LEAST, there, values, beyond, what)
         return np.abs(values)
 
     return _of_values(bound, bound.type, compute)

@@ -146,6 +146,32 @@ def test_products_are_right_to_the_last_bit() -> None:
         view.advance()
 
 
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_the_least_long_is_a_value_of_floats_too(kind: str) -> None:
+    least = -(2.0**63)
+    made = lambda scope, t: t.select(x=col("a").abs(), n=col("a").cast("long"))  # noqa: E731
+    assert rows_of(made, f"a {kind}", [(least,), (-0.0,)]) == [(0.0, 0), (-least, -(2**63))]
+    for beyond in (-least, math.nextafter(least, -math.inf) if kind == "double" else 2 * least):
+        with pytest.raises(OperatorError, match="does not fit 64 bits"):
+            rows_of(made, f"a {kind}", [(beyond,)])
+
+
+@pytest.mark.parametrize(
+    "beside", [{}, {"o": ps.min("a")}, {"o": ps.median("a")}, {"o": ps.count_distinct("a")}]
+)
+def test_a_sum_takes_large_diffs_whatever_is_beside_it(beside: Any) -> None:
+    view = ps.View(lambda scope, t: t.agg(x=ps.sum("a"), **beside).select("x"), t="a long")
+    total = 0
+    for value, diff in ((1, 2**31), (-7, 2**40), (2**20, 2**31), (3, -(2**31) - 1), (-7, -(2**40))):
+        view.update("t", [((value,), diff), ((5,), 1)])
+        total += value * diff + 5
+        view.advance()
+        assert view.snapshot() == [(total,)]
+    view.update("t", [((2**62,), 2**62)])
+    with pytest.raises(OperatorError, match=r"more than 92 bits|beyond 64 bits"):
+        view.advance()
+
+
 def test_sums_beyond_what_is_kept_are_refused() -> None:
     view = ps.View(lambda scope, t: t.agg(s=ps.sum("a"), m=ps.median("a")), t="a long")
     view.update("t", [((2**62 + n,), 2**30) for n in range(16)])
