@@ -265,8 +265,10 @@ class _PatternBuilder:
         left, name, right = part.edge
         if left and right:
             there, back = (f"{name}1", f"{name}2") if name else ("", "")
-            self._edge(part, part.source, part.target, there, False)
-            self._edge(part, part.target, part.source, back, False)
+            at = self._vertex(part.source, part.at)  # each end once, though it has no name
+            other = self._linked(part, at, part.target, there, False)
+            self._name(part, back)
+            self._terms.append(EdgeTerm(other, at, back, False))
             return
         source, target = (part.target, part.source) if left else (part.source, part.target)
         if not part.is_chain:
@@ -295,15 +297,20 @@ class _PatternBuilder:
         self._linked(part, at, target, name, undirected)
 
     def _linked(self, part: _PatternPart, at: int, target: str, name: str, undirected: bool) -> int:
-        if name:
-            if name in self._columns:
-                problem = f"the name {name!r} is taken already; give each edge its own"
-                self._reader.fail(problem, part.at)
-            self._columns[name] = (name, "edge", len(self._terms))
+        """An edge to a vertex of that name, which comes behind it; its number."""
+        self._name(part, name)
         other = self._vertex(target, part.at)
-        term = EdgeTerm(at, other, name, undirected)
-        self._terms.append(term)
+        self._terms.append(EdgeTerm(at, other, name, undirected))
         return other
+
+    def _name(self, part: _PatternPart, name: str) -> None:
+        """Give the next edge a column, if it has a name."""
+        if not name:
+            return
+        if name in self._columns:
+            problem = f"the name {name!r} is taken already; give each edge its own"
+            self._reader.fail(problem, part.at)
+        self._columns[name] = (name, "edge", len(self._terms))
 
     def _vertex(self, name: str, at: int) -> int:
         if name in self._numbers:

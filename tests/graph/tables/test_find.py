@@ -54,6 +54,16 @@ CONDITIONS = [
 ]
 
 
+@pytest.mark.parametrize(
+    "pattern", ["(b)<-[e]->(c)", "(b)<-[e]->()", "()<-[e]->(b)", "()<-[e]->()"]
+)
+def test_edges_both_ways_have_two_ends_named_or_not(pattern):
+    graph = Graph({"src": [1, 2, 3, 4], "dst": [2, 3, 2, 4], "eid": [10, 20, 30, 40]})
+    found = graph.find(pattern).to_pylist()
+    assert sorted((m["e1"]["eid"], m["e2"]["eid"]) for m in found) == [(20, 30), (30, 20), (40, 40)]
+    assert graph.count(pattern) == 3
+
+
 def brute_force(vertices, edges, pattern, distinct):
     """Every match of a pattern, as a dict from its names to records, found by trying all."""
     terms = [TERM.fullmatch(part.strip()).groups() for part in pattern.split(";")]
