@@ -37,7 +37,12 @@ from pointstamp.checkpoint.checksummed import checksum, checksummed, verified
 from pointstamp.checkpoint.objects import TEMPORARY, Objects
 from pointstamp.checkpoint.staged import Staged
 from pointstamp.checkpoint.terms import BEFORE_TERMS, Term, Terms
-from pointstamp.errors import CorruptCheckpointError, SchemaError, UsageError
+from pointstamp.errors import (
+    CorruptCheckpointError,
+    SchemaError,
+    TruncatedCheckpointError,
+    UsageError,
+)
 
 VERSION = 1
 
@@ -374,10 +379,15 @@ class InputLog:
         return int(self._what_was_pruned()["epoch"])
 
     def _what_was_pruned(self) -> Mapping[str, Any]:
-        name = self._note_of_pruning()
-        if name is None:
-            return {"epoch": BEFORE_ALL, "inputs": {}}
-        return verified(self._objects.get(name).to_pybytes(), f"{self._objects}/{name}", VERSION)
+        while (name := self._note_of_pruning()) is not None:
+            try:
+                note = self._objects.get(name).to_pybytes()
+            except TruncatedCheckpointError:
+                if self._note_of_pruning() == name:
+                    raise
+                continue  # it was pruned meanwhile, and the note of that is there instead
+            return verified(note, f"{self._objects}/{name}", VERSION)
+        return {"epoch": BEFORE_ALL, "inputs": {}}
 
     def _note_of_pruning(self, upto: int | None = None) -> str | None:
         """The name of the last one, if there is one; or of that which says `upto`."""

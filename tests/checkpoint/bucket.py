@@ -49,6 +49,8 @@ class Bucket(fs.FileSystemHandler):
         return pa.PythonFile(Upload(), mode="w")
 
     def open_input_file(self, path: str) -> pa.PythonFile:
+        if path not in self.objects:
+            raise FileNotFoundError(path)
         return pa.PythonFile(io.BytesIO(self.objects[path]), mode="r")
 
     open_input_stream = open_input_file

@@ -313,6 +313,32 @@ def test_what_was_pruned_cannot_be_committed_again(place: Place) -> None:
     assert everything(checkpoint, "edges") == {}
 
 
+def test_the_log_may_be_pruned_while_something_is_committed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a store the note of what was pruned has another name each time."""
+    checkpoint = place.checkpoint()
+    for epoch in (0, 1):
+        checkpoint.commit("a", epoch, [checkpoint.stage("a", epoch, 0, [batch(epoch)])])
+    checkpoint.commit_manifest(0, [checkpoint.write_part(0, 0, {})], {})
+    checkpoint.prune(1)
+    staged = checkpoint.stage("a", 2, 0, [batch(2)])
+    objects = checkpoint._log._objects
+    get, pruned = objects.get, []
+
+    def prune_before(name: str) -> pa.Buffer:
+        if "/pruned" in name and not pruned:
+            pruned.append(name)
+            checkpoint.commit_manifest(1, [checkpoint.write_part(1, 0, {})], {})
+            checkpoint.prune(1)
+        return get(name)
+
+    monkeypatch.setattr(objects, "get", prune_before)
+    assert checkpoint.commit("a", 2, [staged])
+    assert len(pruned) == 1
+    assert everything(checkpoint, "a") == {2: [2]}
+
+
 def test_a_checkpoint_may_be_sent(tmp_path: Path) -> None:
     checkpoint = pickle.loads(pickle.dumps(Checkpoint(tmp_path)))
     staged = pickle.loads(pickle.dumps(checkpoint.stage("edges", 0, 0, [batch(5)])))
