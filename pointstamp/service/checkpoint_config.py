@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -70,6 +71,10 @@ class CheckpointConfig(Durable):
         """By feed of collections: its last batch when the snapshot was made, and its epoch."""
         return {name: (batch, epoch) for name, (batch, epoch) in self._meta("feeds").items()}
 
+    def commits(self) -> dict[str, int]:
+        """By the names of the last commits to collections, oldest first: their epochs."""
+        return dict(sorted(self._meta("commits").items(), key=itemgetter(1)))
+
     def times(self) -> dict[int, int]:
         """By epoch of collections that was not discarded then: when it was committed, in us."""
         return {int(epoch): time_us for epoch, time_us in self._meta("times").items()}
@@ -92,6 +97,7 @@ class CheckpointConfig(Durable):
         discarded: Mapping[str, int],
         positions: Mapping[str, int | None],
         feeds: Mapping[str, tuple[int, int]],
+        commits: Mapping[str, int],
         times: Mapping[int, int],
         queries: Mapping[str, tuple[int, str | None]],
     ) -> dict[str, Any]:
@@ -104,6 +110,7 @@ class CheckpointConfig(Durable):
                 "output": {name: _columns(schema) for name, schema in spec.outputs.items()},
             },
             "feeds": dict(feeds),
+            "commits": dict(commits),
             "times": {str(epoch): time_us for epoch, time_us in times.items()},
             "queries": dict(queries),
             "reached": {name: at for name, at in positions.items() if at is not None},

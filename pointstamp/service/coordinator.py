@@ -55,7 +55,7 @@ class Coordinator:
         self._check_claim: Callable[[], None] = lambda: None
         self._leading = leading
         self._secret = secret
-        self._commits: dict[str, int] = {}
+        self.commits: dict[str, int] = {}
         """By the names of the last commits to collections: their epochs."""
         self.feeds: dict[str, tuple[int, int]] = {}
         """By feed of collections: the number of its last batch, and its epoch."""
@@ -108,6 +108,7 @@ class Coordinator:
         now, peers = self.worker.first, self.worker.peers
         inputs = list(self.worker.spec.collections)
         self.feeds, self.times = config.feeds(), config.times()
+        self.commits = config.commits()
         for record in config.checkpoint.records(COLLECTIONS, BEFORE_ALL):
             self._note_commit(record.commit, record.batch, record.epoch)
             if record.time_us is not None:
@@ -294,7 +295,7 @@ class Coordinator:
     def _repeated(self, request: protocol.CommitEpoch) -> int | None:
         """The epoch of a commit that was decided before; None if it was not."""
         if request.batch is None:
-            return self._commits.get(request.commit)
+            return self.commits.get(request.commit)
         last, epoch = self.feeds.get(request.commit, (request.batch - 1, 0))
         return epoch if request.batch <= last else None
 
@@ -302,8 +303,8 @@ class Coordinator:
         if batch is not None:
             self.feeds[name] = max(self.feeds.get(name, (batch, epoch)), (batch, epoch))
             return
-        self._commits[name] = epoch
-        _forget_oldest(self._commits, MOST_NAMES)
+        self.commits[name] = epoch
+        _forget_oldest(self.commits, MOST_NAMES)
 
     def _close_collections(self, request: protocol.Commit) -> bool:
         """Closing one collection closes all, as they go on together; else raises `UsageError`."""

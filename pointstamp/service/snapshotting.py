@@ -283,12 +283,14 @@ class SnapshotCoordinator:
         with self._leader.deciding:
             positions, feeds = dict(self._leader.positions), dict(self._leader.feeds)
             times, queries = dict(self._leader.times), dict(self._leader.queries)
+            commits = dict(self._leader.commits)
         meta = self._config.meta(
             self._worker.spec,
             [report.outputs for report in reports],
             {name: buffer.discarded for name, buffer in self._worker.outputs.items()},
             positions,
             feeds,
+            commits,
             times,
             queries,
         )

@@ -114,15 +114,24 @@ def test_nothing_of_what_a_snapshot_has_is_added_up_twice(tmp_path: Path) -> Non
         feed(service, 2)
 
 
+@pytest.mark.parametrize("every", [None, 1])
 def test_a_commit_that_is_repeated_in_another_life_is_the_epoch_that_it_was(
-    tmp_path: Path,
+    tmp_path: Path, every: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with aborted(serve(tmp_path, 1, None)) as service:
+    """Also where the log of it is pruned; of many the oldest are forgotten."""
+    with aborted(serve(tmp_path, 1, every)) as service:
         leader = workers_of(service)[0].worker
-        assert [leader.ask(CommitEpoch(name)) for name in ("a", "b")] == [0, 1]
-    with aborted(serve(tmp_path, 2, None)) as service:
+        names = ("z", "b", "a")
+        assert [leader.ask(CommitEpoch(name)) for name in names] == [0, 1, 2]
+        last = 2
+        while every is not None and Checkpoint(tmp_path)._log.pruned() < 2:
+            last = service.advance()
+            service.await_snapshot(last - 1, 0.1)
+    monkeypatch.setattr("pointstamp.service.coordinator.MOST_NAMES", last + 1)
+    with aborted(serve(tmp_path, 2, every)) as service:
         leader = workers_of(service)[0].worker
-        assert [leader.ask(CommitEpoch(name)) for name in ("b", "c", "a")] == [1, 2, 0]
+        found = [leader.ask(CommitEpoch(name)) for name in ("b", "z", "c", "a", "b", "z")]
+        assert found == [1, 0, last + 1, 2, 1, last + 2]
 
 
 @pytest.mark.parametrize("every", [None, 2])
