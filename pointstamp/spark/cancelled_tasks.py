@@ -67,15 +67,15 @@ def ended_when_cancelled(context: TaskContext, control: ControlClient | None) ->
     interrupt = _Interrupt()
     # A tag of Spark Connect is within a longer one; names of actions are within nothing else.
     names = f"{context.getLocalProperty(ACTION)} {context.getLocalProperty(TAGS)}"
-    if control is not None:
 
-        def failed(_: Any, message: ActionFailed) -> None:
-            if message.action in names:
-                interrupt()
+    def failed(_: Any, message: ActionFailed) -> None:
+        if message.action in names:
+            interrupt()
 
-        control.handle(ActionFailed, failed)
-        control.send(TaskBegan(names))
     try:
+        if control is not None:
+            control.handle(ActionFailed, failed)
+            control.send(TaskBegan(names))  # the answer may interrupt us before what is inside
         yield
     finally:
         interrupt.forget()
