@@ -99,12 +99,12 @@ def aggregated(
     table = pa.Table.from_batches([batch])
     # To Arrow these are of two zeros, and of several NaNs, as well.
     distinct = [of for of, how, *_ in aggregates if how in _DISTINCT and isinstance(of, str)]
-    for of, how, *_ in aggregates:
-        if how == "distinct" and pa.types.is_null(batch.column(of).type):
+    for name in (name for of, how, *_ in aggregates if how == "distinct" for name in listed(of)):
+        if pa.types.is_null(batch.column(name).type):
             # Arrow would end the process, with no word.
             raise SchemaError(
-                f"{operator} cannot aggregate the column {of!r} by 'distinct': it is of type null; "
-                "cast it to the type that its values would have"
+                f"{operator} cannot aggregate the column {name!r} by 'distinct': it is of type "
+                "null; cast it to the type that its values would have"
             )
     for name in dict.fromkeys([*names, *distinct]):
         column = batch.column(name)

@@ -211,12 +211,21 @@ def test_every_schedule_gives_the_answer_of_all_records(
             assert of_all(found, epoch) == expected(batches)
 
 
+@pytest.mark.parametrize("column", ["v", ["v"]], ids=str)
 @pytest.mark.parametrize("workers", [1, 2])
-def test_distinct_values_of_a_column_without_a_type_are_refused(workers: int) -> None:
+def test_distinct_values_of_a_column_without_a_type_are_refused(workers: int, column: Any) -> None:
     """Arrow ends the process there, without a word."""
     table = pa.table({"k": ["a", "a"], "v": pa.nulls(2)})
     with pytest.raises(ps.errors.PointstampError, match=r"by 'distinct': it is of type null; cast"):
         collect(
-            lambda scope: scope.to_stream(table).aggregate([("v", "distinct")], key="k"),
+            lambda scope: scope.to_stream(table).aggregate([(column, "distinct")], key="k"),
             workers=workers,
         )
+
+
+def test_a_list_of_one_name_is_that_column() -> None:
+    table = pa.table({"k": ["a", "a"], "v": [1, 1]})
+    ((_, found),) = collect(
+        lambda scope: scope.to_stream(table).aggregate([(["v"], "distinct")], key="k")
+    )
+    assert found == ("a", [1])
