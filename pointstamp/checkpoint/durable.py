@@ -49,7 +49,7 @@ class Durable:
         Raises
         ------
         CheckpointStructureError
-            If it has it as something else, or does not have it and may not be without.
+            If it has it as something else.
         """
         if self.manifest is None:
             return False
@@ -63,40 +63,48 @@ class Durable:
                     "anew, or begin with another checkpoint"
                 )
             return True
-        if operator not in self.allow_new:
-            raise CheckpointStructureError(
-                f"operator {operator!r} keeps a table {table!r}, and the snapshot at {self.epoch} "
-                f"has none of it; it knows {sorted(self.manifest.structure)}. If it is new, "
-                f"say so: allow_new=[{operator!r}]"
-            )
         return False
 
-    def check_missing(self, dataflow: str, declared: Collection[tuple[str, str]]) -> None:
-        """Raise if the snapshot has state of `dataflow` that is not declared.
+    def check_structure(self, dataflow: str, declared: Collection[tuple[str, str]]) -> None:
+        """Raise if what operators of `dataflow` declare is not what the snapshot has of it.
 
         Raises
         ------
         CheckpointStructureError
-            With the operators that are missing.
+            With all operators that are new and all that are missing, but for those allowed.
         """
         if self.manifest is None:
             return
-        missing = sorted(
-            {
-                operator
-                for operator, tables in self.manifest.structure.items()
-                for table in tables
-                if operator.split("/")[0] == dataflow
-                and (operator, table) not in declared
-                and operator not in self.allow_missing
-            }
+        structure = self.manifest.structure
+        stored = {
+            (operator, table)
+            for operator, tables in structure.items()
+            for table in tables
+            if operator.split("/")[0] == dataflow
+        }
+        new, missing = (
+            sorted({operator for operator, _ in tables if operator not in allowed})
+            for tables, allowed in (
+                (set(declared) - stored, self.allow_new),
+                (stored - set(declared), self.allow_missing),
+            )
         )
+        found = []
+        if new:
+            found.append(
+                f"{new} keep what it has none of. If they are new, say so: allow_new={new}"
+            )
         if missing:
+            found.append(
+                f"it has state of {missing}, which the dataflow does not have. If what they kept "
+                f"is not needed any more, say so: allow_missing={missing}"
+            )
+        if found:
             raise CheckpointStructureError(
-                f"the snapshot at {self.epoch} has state of {missing}, which dataflow "
-                f"{dataflow!r} does not have; with state it has "
-                f"{sorted({operator for operator, _ in declared})}. If what they kept is not "
-                f"needed any more, say so: allow_missing={missing}"
+                f"dataflow {dataflow!r} is not that of the snapshot at {self.epoch}: "
+                f"{'; '.join(found)}. With state the dataflow has "
+                f"{sorted({operator for operator, _ in declared})}, the snapshot "
+                f"{sorted(structure)}"
             )
 
     def read(self, operator: str, table: str, index: int, peers: int) -> Iterator[Any]:

@@ -261,8 +261,8 @@ class TraceHandle:
         UndeclaredStateError
             If its dataflow is durable, and the one that the trace is of is not.
         CheckpointStructureError
-            If the snapshot has an import of something else by this name, or does not know it
-            and `allow_new` does not say that it is new.
+            If the snapshot has an import of something else by this name; and when the dataflow
+            is built, if it does not know it and `allow_new` does not say that it is new.
         AsOfError
             If it is to go on after a snapshot, and compaction was allowed beyond that, or what
             came since was merged before there was a handle.

@@ -85,11 +85,11 @@ class DataflowState:
         return is_stored
 
     def close(self) -> None:
-        """The dataflow is built: see that nothing of the snapshot is left over."""
+        """The dataflow is built: see that it keeps what the snapshot has."""
         declared = {
             (aligner.operator, name) for aligner in self.aligners for name in aligner.tables
         }
-        self.durable.check_missing(self.dataflow, declared)
+        self.durable.check_structure(self.dataflow, declared)
 
     def check_in_time(self, epoch: int) -> None:
         """Raise if an operator is past `epoch`."""

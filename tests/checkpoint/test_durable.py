@@ -436,7 +436,7 @@ def test_operators_are_found_again_by_name(tmp_path: Path) -> None:
 def test_an_operator_that_is_new_is_said_and_refused_unless_allowed(tmp_path: Path) -> None:
     snapshot_of(["A"], tmp_path)
     with pytest.raises(
-        WorkerError, match=r"'program/B' keeps a table 'counts'.*\['program/A'\]"
+        WorkerError, match=r"new, say so: allow_new=\['program/B'\]\. .*snapshot \['program/A'\]$"
     ) as e:
         snapshot_of(["A", "B"], tmp_path)
     assert isinstance(e.value.__cause__, CheckpointStructureError)
@@ -446,10 +446,25 @@ def test_an_operator_that_is_new_is_said_and_refused_unless_allowed(tmp_path: Pa
 
 def test_an_operator_that_is_missing_is_said_and_refused_unless_allowed(tmp_path: Path) -> None:
     snapshot_of(["A", "B"], tmp_path)
-    with pytest.raises(WorkerError, match=r"has state of \['program/B'\].*it has \['program/A'\]"):
+    with pytest.raises(
+        WorkerError, match=r"has state of \['program/B'\].* dataflow has \['program/A'\]"
+    ):
         snapshot_of(["A"], tmp_path)
     found = snapshot_of(["A"], tmp_path, {"allow_missing": ["program/B"]})
     assert found == [("A", 2)]
+
+
+def test_all_that_is_new_and_all_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
+    snapshot_of(["A", "B", "C"], tmp_path)
+    with pytest.raises(
+        WorkerError,
+        match=r"of the snapshot at 0: \['program/D', 'program/E'\] keep .* "
+        r"allow_new=\['program/D', 'program/E'\]; .* allow_missing=\['program/B', 'program/C'\]\. ",
+    ):
+        snapshot_of(["A", "D", "E"], tmp_path)
+    allowed = {"allow_new": ["program/D"], "allow_missing": ["program/B"]}
+    with pytest.raises(WorkerError, match=r"\['program/E'\] keep .* of \['program/C'\], which"):
+        snapshot_of(["A", "D", "E"], tmp_path, allowed)
 
 
 def test_a_kind_of_which_an_earlier_version_said_less_is_the_same(tmp_path: Path) -> None:

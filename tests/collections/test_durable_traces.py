@@ -215,7 +215,7 @@ def test_of_a_dataflow_that_is_not_durable_nothing_durable_is_imported(tmp_path:
 
 def test_an_import_that_is_new_has_to_be_allowed_by_name(tmp_path: Path) -> None:
     lived(tmp_path, SharedLife(1, 1, frozenset([2]), has_second=False))
-    with pytest.raises(WorkerError, match=r"allow_new=\['second/Import0'\]"):
+    with pytest.raises(WorkerError, match=r"allow_new=\['second/Aggregate', .* 'second/Import0',"):
         lived(tmp_path, SharedLife(1, 1, frozenset()))
 
 
