@@ -59,7 +59,7 @@ class GraphSearches(ABC, Generic[Frame, Condition]):
             parts that `and` puts together are tested by themselves, inside the search, as soon as
             what they name is bound; one that names one element makes the edges fewer before.
         distinct : bool
-            Whether vertices of different names must be different.
+            Whether vertices of different names must be different, and those without names too.
         limit : int, optional
             So many matches are enough; which is not defined.
 

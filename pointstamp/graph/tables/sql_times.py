@@ -118,17 +118,26 @@ def as_text(value: Any, zone: str | None) -> Any:
         return pc.replace_substring_regex(text, r"\.?0*$", "")
     if pa.types.is_floating(value.type):
         return _texts_of_floats(value)
+    if pa.types.is_decimal(value.type) and not 0 <= value.type.scale <= _PLAIN_SCALE:
+        return _each_as_text(value, lambda one: format(one, "f"))
     return pc.cast(value, pa.string())
+
+
+_PLAIN_SCALE = 6
+"""Arrow writes decimals of more places that are near to 0 with an exponent: 0E-7."""
+
+
+def _each_as_text(value: Any, text_of: Callable[[Any], str]) -> Any:
+    if isinstance(value, pa.Scalar):
+        return pa.scalar(None if value.as_py() is None else text_of(value.as_py()), pa.string())
+    texts = [None if one is None else text_of(one) for one in value.to_pylist()]
+    return pa.array(texts, pa.string())
 
 
 def _texts_of_floats(value: Any) -> Any:
     """Floats as Spark writes them, which is as Java does: 100.0, 1.0E10."""
-    if isinstance(value, pa.Scalar):
-        return pa.scalar(_texts_of_floats(pa.array([value.as_py()], value.type))[0].as_py())
-    short = pa.types.is_float32(value.type)
-    kind = np.float32 if short else np.float64
-    texts = [None if one is None else _text_of(kind(one)) for one in value.to_pylist()]
-    return pa.array(texts, pa.string())
+    kind = np.float32 if pa.types.is_float32(value.type) else np.float64
+    return _each_as_text(value, lambda one: _text_of(kind(one)))
 
 
 def _text_of(number: Any) -> str:

@@ -187,6 +187,13 @@ def test_times_as_text_keep_the_zeros_of_whole_seconds(unit):
     assert one("cast(t as string)", t=pa.array(times, pa.timestamp(unit))) == expected
 
 
+def test_decimals_as_text_have_all_their_places_and_no_exponent():
+    exact = pa.array([Decimal(0), Decimal("-0.00000012"), None], pa.decimal128(38, 8))
+    expected = ["0.00000000", "-0.00000012", None]
+    assert one("cast(x as string)", x=exact) == expected
+    assert one("'is ' || x", x=exact)[:2] == ["is 0.00000000", "is -0.00000012"]
+
+
 def test_a_decimal_is_equal_to_the_number_that_it_is_written_as():
     amounts = [Decimal(cents) / 100 for cents in range(170_000, 171_500)]
     column = pa.array(amounts, pa.decimal128(10, 2))
