@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,8 @@ import pyarrow.csv as pacsv
 
 _NULLS = ["", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NULL", "null"]
 """What is null in CSV where it is not of text: what Arrow takes for it, without nan, a number."""
+
+_PIECE_BYTES = 1 << 20
 
 _TEXT_NULLS: dict[str, Any] = {
     "null_values": [""],
@@ -22,7 +24,7 @@ Arrow can say so of all columns alone."""
 
 
 def csv_table(
-    source: Callable[[], Any],
+    source: str | bytes,
     delimiter: str,
     read: pacsv.ReadOptions | None = None,
     types: Mapping[str, pa.DataType] | None = None,
@@ -31,23 +33,22 @@ def csv_table(
 
     Parameters
     ----------
-    source : callable
-        Opens the text: a path, or a file; twice where a column of text may have nulls.
+    source : str or bytes
+        The path of a file, which may be compressed; or the text. It is read twice where a column
+        of text may have nulls.
     types : dict, optional
         Of columns by name; others have what Arrow finds.
 
     Examples
     --------
-    >>> from io import BytesIO
-    >>> text = b'n,name\nNA,NA\n2,\n3,""\n4,x\n'
-    >>> csv_table(lambda: BytesIO(text), ",").to_pydict()
+    >>> csv_table(b'n,name\nNA,NA\n2,\n3,""\n4,x\n', ",").to_pydict()
     {'n': [None, 2, 3, 4], 'name': ['NA', None, '', 'x']}
     """
     parse = pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
     def table(**options: Any) -> pa.Table:
-        text: Any = _WithLineEnd(source())
-        return pacsv.read_csv(text, read, parse, pacsv.ConvertOptions(**options))
+        with _opened(source) as text:
+            return pacsv.read_csv(text, read, parse, pacsv.ConvertOptions(**options))
 
     found = table(column_types=dict(types or {}), null_values=_NULLS)
     columns: list[Any] = found.columns
@@ -60,33 +61,38 @@ def csv_table(
         again = table(column_types=empty, include_columns=list(empty), **_TEXT_NULLS)
         for name, field in zip(empty, again.schema, strict=True):
             at = found.schema.get_field_index(name)
-            found = found.set_column(at, field, again.column(name))
+            column = again.column(name)
+            if at == found.num_columns - 1 and _is_nothing(column, source, delimiter):
+                column = pa.chunked_array([*column[:-1].chunks, pa.nulls(1, field.type)])
+            found = found.set_column(at, field, column)
     return found
 
 
-class _WithLineEnd:
-    """A file of text, and the end of a line behind it; Arrow skips one that is empty.
+def _opened(source: str | bytes) -> Any:
+    """The text as a file of Arrow's own, which calls no Python.
 
-    Without it Arrow takes nothing in the last place for `""` if the value before it has quotes.
+    Arrow reads ahead in threads, which go on for a while when what was read is refused. A process
+    that ends meanwhile would be aborted when one of them calls Python.
     """
+    return pa.BufferReader(source) if isinstance(source, bytes) else pa.input_stream(source)
 
-    def __init__(self, source: Any) -> None:
-        self._stream = source if hasattr(source, "read") else pa.input_stream(source)
-        self._has_ended = False
-        self.closed = False
 
-    def read(self, n_bytes: int) -> bytes:
-        """The next bytes; empty at the end."""
-        data: bytes = self._stream.read(n_bytes)
-        if data or self._has_ended:
-            return data
-        self._has_ended = True
-        return b"\n"
+def _is_nothing(column: Any, source: str | bytes, delimiter: str) -> bool:
+    """Whether the last value of the last column is nothing, and not `""`.
 
-    def close(self) -> None:
-        """Close the file."""
-        self.closed = True
-        self._stream.close()
+    Arrow makes an empty text of it if the value before it has quotes and no end of a line follows.
+    """
+    last = column[-1].as_py()
+    if last is None or len(last):
+        return False
+    end = b""
+    if isinstance(source, bytes):
+        end = source[-1:]
+    else:
+        with _opened(source) as text:
+            while piece := text.read(_PIECE_BYTES):
+                end = piece[-1:]
+    return end == delimiter.encode()
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any, Literal
 
 import numpy as np
@@ -207,7 +206,7 @@ class RecordFile:
             if names is not None and data.startswith(BOM):
                 # Here it is of the first value, and Arrow skips one.
                 data = BOM + data
-            return csv_table(lambda: BytesIO(data), delimiter, how, types)
+            return csv_table(data, delimiter, how, types)
 
         with self._bytes() as text:
             first = text.peek()
@@ -254,8 +253,9 @@ class RecordFile:
             # A column that a schema does not have is as good as one that is not asked for.
             unexpected: Literal["infer", "ignore", "error"]
             unexpected = "infer" if schema is None else "ignore" if self.schema else "error"
+            text: Any = pa.BufferReader(data)  # whose threads call no Python
             return pajson.read_json(
-                BytesIO(data),
+                text,
                 pajson.ReadOptions(use_threads=False, block_size=len(data) + 1),
                 pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
             )

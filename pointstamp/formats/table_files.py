@@ -33,7 +33,7 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
     try:
         if kind == ".parquet":
             return pq.read_table(Path(path))
-        table = csv_table(lambda: os.fspath(path), delimiter)
+        table = csv_table(os.fspath(path), delimiter)
         if _ends_in_lines(table):
             _check_closed(path, delimiter)
         kinds = zip(table.column_names, table.schema.types, strict=True)

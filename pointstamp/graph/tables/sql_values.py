@@ -238,10 +238,10 @@ def _is_asked(function: str, before: list[Any], n: int) -> npt.NDArray[np.bool_]
 
 def _flags(value: Any, n: int, is_true: bool = True) -> npt.NDArray[np.bool_]:
     """For which of `n` records it is true, or false, bool[n]; null is neither."""
-    flags = pc.equal(_as_boolean(value), pa.scalar(is_true)).fill_null(False)
+    flags = pc.equal(_as_boolean(value), pa.scalar(is_true))
     if isinstance(flags, pa.Scalar):
-        return np.full(n, flags.as_py())
-    found: npt.NDArray[np.bool_] = flags.to_numpy(zero_copy_only=False)
+        return np.full(n, flags.as_py() is True)
+    found: npt.NDArray[np.bool_] = flags.fill_null(False).to_numpy(zero_copy_only=False)
     return found
 
 

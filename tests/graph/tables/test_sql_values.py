@@ -123,10 +123,17 @@ TEXTS = pa.table({"t": ["7", "seven", None, "-2"], "k": [5, 0, 2**62, None]})
         ("nvl(k, cast(t as int))", [5, 0, 2**62, -2]),
         ("if(t = 'seven', 0, cast(t as int)) + 1", [8, 1, None, -1]),
         ("not (t <> 'seven' and cast(t as int) > 0)", [False, True, None, True]),
+        ("1 = 1 or cast(t as int) > 0", [True] * 4),
+        ("1 = 2 and cast(t as int) > 0", [False] * 4),
+        ("coalesce(1, cast(t as int))", [1] * 4),
+        ("if(1 = 1, 1, cast(t as int))", [1] * 4),
+        ("case when null then cast(t as int) when true then 1 else cast(t as int) end", [1] * 4),
     ],
 )
 def test_what_a_condition_guards_is_computed_where_it_is_asked_for(text, expected):
     found = values_of(parse_sql(text), column_of(TEXTS, "an example"), 4)
+    if isinstance(found, pa.Scalar):  # no column has a part in it
+        found = pa.array([found.as_py()] * 4)
     assert found.to_pylist() == expected
 
 
