@@ -551,11 +551,8 @@ def _in_loops(
 def _in_words(aggregates: Sequence[BoundAggregate], key_columns: Sequence[Column]) -> str:
     """What is kept of which groups: a snapshot of other sums has the same words, or too few."""
     each = ", ".join(column.name for column in key_columns)
-    found = []
-    for aggregate in aggregates:
-        function = aggregate.what.partition("(")[0]
-        found.append(f"{function} of {aggregate.column_of}" if aggregate.column_of else function)
-    return f"{', '.join(found) or 'records'} for {'each ' + each if each else 'all records'}"
+    found = ", ".join(aggregate.kept_of for aggregate in aggregates)
+    return f"{found or 'records'} for {'each ' + each if each else 'all records'}"
 
 
 def _value_texts(n_key: int, aggregates: Sequence[BoundAggregate]) -> list[int]:

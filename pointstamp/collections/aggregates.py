@@ -70,6 +70,8 @@ class BoundAggregate:
     """The aggregate, for messages to people."""
     column_of: str | None = None
     """The column that the value is, where that is not computed."""
+    kept_of: str = ""
+    """What is kept of which values, in words that are the same in every process."""
 
     @property
     def n_beside(self) -> int:
@@ -97,8 +99,10 @@ class Aggregate(ComparisonRefused):
         name: str,
         of: str | Expression | None,
         bind: Callable[[str, Bound, str], Kept] | None = None,
+        kept_as: str | None = None,
     ) -> None:
         self._name = name
+        self._kept_as = kept_as or name
         self._of = None if of is None else expression_given(name, of)
         self._bind = bind
 
@@ -116,7 +120,9 @@ class Aggregate(ComparisonRefused):
             column = Column(name, LONG)
             make: NewAccumulator = lambda n_key, number: CountAccumulator()  # noqa: E731
             summed_rows = SumForm.RECORDS, 0
-            return BoundAggregate(None, column, make, False, summed=summed_rows, what=str(self))
+            return BoundAggregate(
+                None, column, make, False, summed=summed_rows, what=str(self), kept_of=self._name
+            )
         value = self._of.bind(schema)
         column, make, *summed = self._bind(name, value, str(self))
         is_null_of_none = self._name not in _OF_NONE_TOO
@@ -130,7 +136,13 @@ class Aggregate(ComparisonRefused):
             greatest={"min": False, "max": True}.get(self._name),
             what=str(self),
             column_of=self._of.name if is_column else None,
+            kept_of=self._kept_of(self._of),
         )
+
+    def _kept_of(self, *of: Expression) -> str:
+        """What is kept of which values: a snapshot of others has other words."""
+        names = (each.name if repr(each) == repr(col(each.name or "")) else each for each in of)
+        return f"{self._kept_as} of {', '.join(map(str, names))}"
 
     def __repr__(self) -> str:
         return f"{self._name}({'' if self._of is None else self._of})"
@@ -189,7 +201,7 @@ def sum(of: str | Expression, *, approximate: bool = False) -> Aggregate:
         summed = SumForm.SUM, 0 if digits is None else 10**digits
         return column, lambda n_key, number: IntegerSum(what, digits), summed
 
-    return Aggregate("sum", of, bind)
+    return Aggregate("sum", of, bind, "approximate sum" if approximate else None)
 
 
 def avg(of: str | Expression, *, approximate: bool = False) -> Aggregate:
@@ -208,7 +220,7 @@ def avg(of: str | Expression, *, approximate: bool = False) -> Aggregate:
         make: NewAccumulator = lambda n_key, number: Average(kind, scale, what)  # noqa: E731
         return (column, make) if kind.is_float else (column, make, (SumForm.AVERAGE, 10**scale))
 
-    return Aggregate("avg", of, bind)
+    return Aggregate("avg", of, bind, "approximate avg" if approximate else None)
 
 
 def min(of: str | Expression) -> Aggregate:

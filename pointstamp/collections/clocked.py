@@ -123,6 +123,7 @@ def clocked(
     n_key: int | None,
     texts: tuple[int, ...],
     name: str,
+    kept: str = "",
     what: str = "",
 ) -> StreamCore[Any]:
     """What an engine makes of updates.
@@ -134,13 +135,15 @@ def clocked(
         nothing: they stay where they are.
     texts : tuple of int
         Which words of what it makes are numbers of texts.
+    kept : str
+        What the engine keeps, in words that are the same in every process: see `restored_rows`.
     what : str
-        What the engine does, in words that are the same in every process: workers compare it. A
-        snapshot does not have it, as what is kept may go on with another lateness, for one.
+        What else workers compare. A snapshot does not have it, as what is kept may go on with
+        another lateness, for one.
     """
     if clock is None:
-        return _by_epoch(stream, make_engine, n_key, texts, name, what)
-    return _by_clock(stream, clock, make_engine, n_key, texts, name, what)
+        return _by_epoch(stream, make_engine, n_key, texts, name, kept, what)
+    return _by_clock(stream, clock, make_engine, n_key, texts, name, kept, what)
 
 
 def _by_clock(
@@ -150,13 +153,14 @@ def _by_clock(
     n_key: int | None,
     texts: tuple[int, ...],
     name: str,
+    kept: str,
     what: str,
 ) -> StreamCore[Any]:
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         capability.drop()
         stash: Stash[Any] = Stash(info)
         # Where the clock was is sent by the clock, when the program begins again.
-        engine = _begun(make_engine(), info, n_key, what)
+        engine = _begun(make_engine(), info, n_key, kept, what)
 
         def logic(records: Input, clock: Input, output: Output) -> None:
             stash.take(records, clock)
@@ -180,11 +184,12 @@ def _by_epoch(
     n_key: int | None,
     texts: tuple[int, ...],
     name: str,
+    kept: str,
     what: str,
 ) -> StreamCore[Any]:
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         stash: Stash[Any] = Stash(info)
-        engine = _begun(make_engine(), info, n_key, what)
+        engine = _begun(make_engine(), info, n_key, kept, what)
 
         def await_following(held: Capability) -> None:
             following = engine.first()
@@ -214,7 +219,7 @@ def _pact(n_key: int | None) -> Pact:
 
 
 def _begun(
-    engine: ClockedEngine, info: OperatorInfo, n_key: int | None, what: str
+    engine: ClockedEngine, info: OperatorInfo, n_key: int | None, kept: str, what: str
 ) -> ClockedEngine:
     """The engine with what it had kept, if the program begins with a snapshot."""
     info.states.compared = what
@@ -223,7 +228,7 @@ def _begun(
         info.states.holds_no_texts()
     else:
         # What comes and what goes are in other forms than what is kept, so it is stored as a whole.
-        rows, _ = restored_rows(info, n_key, engine.contents, None)
+        rows, _ = restored_rows(info, n_key, engine.contents, None, what=kept)
         engine.restore(rows)
         # By epochs it has a capability for the next one at which something changes.
         waiting = [f"output 0 of {info.name!r} [{info.address[-1]}]"]

@@ -181,12 +181,12 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
                 )
             return np.where(count > 0, wanted, 0)
 
-        return self._counted([self], multiplicity, name)
+        return self._counted([self], multiplicity, name, "threshold")
 
     def intersect(self, other: Collection, *, name: str = "Intersect") -> Collection:
         """The multiset intersection: each record with the lesser of its two counts."""
         return self._counted(
-            [self, other], lambda one, two: np.maximum(np.minimum(one, two), 0), name
+            [self, other], lambda one, two: np.maximum(np.minimum(one, two), 0), name, "intersect"
         )
 
     def subtract(self, other: Collection, *, name: str = "Subtract") -> Collection:
@@ -195,6 +195,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
             [self, other],
             lambda one, two: np.maximum(np.maximum(one, 0) - np.maximum(two, 0), 0),
             name,
+            "subtract",
         )
 
     def temporal_filter(
@@ -513,7 +514,9 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
     def support(self) -> Collection:
         """Each record once whose count is not 0; the library's."""
-        return self._counted([self], lambda count: (count != 0).astype(np.int64), "Support")
+        return self._counted(
+            [self], lambda count: (count != 0).astype(np.int64), "Support", "support"
+        )
 
     def computed(self, columns: dict[str, Expression], name: str) -> Collection:
         """Records of these columns, by name."""
@@ -536,7 +539,9 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
             bound[column.name] = Bound(column.type, column.nullable, value.evaluate)
         return self.changed_by(f"{name}Order", computing(bound, schema), schema)
 
-    def _counted(self, inputs: list[Collection], multiplicity: Any, name: str) -> Collection:
+    def _counted(
+        self, inputs: list[Collection], multiplicity: Any, name: str, what: str
+    ) -> Collection:
         for other in inputs[1:]:
             _check_collection(other, name)
             types = [[(c.name, c.type) for c in part.schema.columns] for part in (self, other)]
@@ -551,7 +556,8 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         ]
         schema = replace(self.schema, columns=tuple(columns))
         streams = [part.as_schema(schema, name).stream for part in brought_together(inputs)]
-        return self.of(counted(streams, schema.n_words, schema.texts, multiplicity, name), schema)
+        counts = counted(streams, schema.n_words, schema.texts, multiplicity, name, what)
+        return self.of(counts, schema)
 
     def with_bound(self, bound: dict[str, Bound], schema: Schema, name: str) -> Collection:
         """With each column computed by what is bound to this schema."""

@@ -114,8 +114,12 @@ def counted(
     texts: tuple[int, ...],
     multiplicity: Multiplicity,
     name: str,
+    what: str,
 ) -> StreamCore[Any]:
-    """Updates of the records, each as often as `multiplicity` says."""
+    """Updates of the records, each as often as `multiplicity` says.
+
+    what : see `restored_rows`
+    """
     if not streams[0].scope.timestamp.total:
         return _in_loops(streams, n_words, texts, multiplicity, name)
 
@@ -130,7 +134,7 @@ def counted(
 
         none = np.empty((0, n_words + 1), np.int64)
         stored = as_stored(texts)
-        restored, log = restored_rows(info, n_words, kept, stored, lambda: state.n_counts)
+        restored, log = restored_rows(info, n_words, kept, stored, lambda: state.n_counts, what)
         if restored:
             state.count([restored.get(number, none) for number in numbers])
         info.states.holds_texts(lambda: [(state.records(), texts)])

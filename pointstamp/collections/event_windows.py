@@ -417,10 +417,10 @@ def open_windows(
     event_windows = EventWindows(of_words, in_words, bound, kind, name)
     schema = Schema((*collection.schema.columns, Column(START, kind), Column(END, kind)))
     n_words = collection.schema.n_words
-    what = f"{of_words} of {time}, lateness {in_words}"
+    said = f"{of_words} of {time}", f"lateness {in_words}"
 
     def made(engine: Callable[[], Any], of: str) -> Collection:
-        rows = clocked(collection.stream, clock, engine, n_words, schema.texts, of, what)
+        rows = clocked(collection.stream, clock, engine, n_words, schema.texts, of, *said)
         return collection.of(rows, schema)
 
     @cache

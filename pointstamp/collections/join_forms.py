@@ -86,16 +86,17 @@ def _inner(
 
 
 def _semi(
-    left: Collection, right: Collection, keys: Keys, name: str, null_equal: bool
+    left: Collection, right: Collection, keys: Keys, name: str, null_equal: bool, of: str = "Keys"
 ) -> Collection:
-    partners = right.select(*keys[1]).distinct(name=f"{name}Keys")
+    partners = right.select(*keys[1]).distinct(name=f"{name}{of}")
     return _inner(left, partners, keys, name, null_equal).select(*left.schema.names)
 
 
 def _anti(
     left: Collection, right: Collection, keys: Keys, name: str, null_equal: bool
 ) -> Collection:
-    partnered = _semi(left, right, keys, name, null_equal)
+    # Under another name, so that no snapshot of a semijoin is taken for one of an antijoin.
+    partnered = _semi(left, right, keys, name, null_equal, "AntiKeys")
     return left.concat(partnered.negate()).consolidate(name=f"{name}Others")
 
 

@@ -74,7 +74,12 @@ class LinearAggregate(Aggregate):
             return LinearSum(action, [value, *others], self._column)
 
         return BoundAggregate(
-            value, column, make, beside=others[0] if others else None, what=str(self)
+            value,
+            column,
+            make,
+            beside=others[0] if others else None,
+            what=str(self),
+            kept_of=self._kept_of(self._of, *self._others),
         )
 
     def __repr__(self) -> str:

@@ -49,6 +49,7 @@ class ValueBy(Aggregate):
             lambda n_key, number: FirstValue(n_key, number, order),
             beside=chosen,
             what=str(self),
+            kept_of=self._kept_of(self._chosen, self._of),
         )
 
     def __repr__(self) -> str:

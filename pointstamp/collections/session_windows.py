@@ -425,9 +425,9 @@ def open_sessions(
     )
     keyed = _chosen(collection.stream, schema, by_key, f"{name}Keys")
     gap, lateness = form
-    what = f"sessions of {time} by {names}, gap {gap}, lateness {lateness}"
+    said = f"sessions of {time} by {', '.join(names)}, gap {gap}", f"lateness {lateness}"
     marked = clocked(
-        keyed, clock, lambda: SessionRecords(sessions), n_key, by_key.texts, name, what
+        keyed, clock, lambda: SessionRecords(sessions), n_key, by_key.texts, name, *said
     )
     given = Schema((*by_key.columns, *bound_columns))
     words = [word for column in result.columns for word in given.words(column.name)]

@@ -195,8 +195,8 @@ def present(
     def engine() -> Presence:
         return Presence(interval, leaves=end is not None, texts=schema.texts)
 
-    what = f"from {start} up to {end}"
-    return clocked(stream, clock, engine, schema.n_words, schema.texts, name, what)
+    kept = f"records from {start} up to {end}"
+    return clocked(stream, clock, engine, schema.n_words, schema.texts, name, kept)
 
 
 def _interval(start: Bound | None, end: Bound | None) -> Interval:

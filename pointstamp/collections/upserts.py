@@ -235,7 +235,10 @@ def current(stream: StreamCore[Any], form: EventForm, name: str) -> Collection:
         stash: Stash[Any] = Stash(info)
         records = CurrentRecords(form, name)
         stored = as_stored(records.texts)
-        rows, log = restored_rows(info, form.n_key, records.contents, stored, lambda: records.n)
+        what = f"records by {', '.join(form.keys)}"
+        rows, log = restored_rows(
+            info, form.n_key, records.contents, stored, lambda: records.n, what
+        )
         records.restore(rows)
         info.states.holds_texts(lambda: [(p.rows, p.texts) for p in records.contents()])
 

@@ -296,7 +296,61 @@ def _placed(*key: str) -> Any:
     return lambda t: t.select("a", "b", c=ps.row_number().over(key, order_by="c"))
 
 
+def _summed(of: Any, **options: Any) -> Any:
+    return lambda t: t.group_by("a").agg(n=ps.sum(of, **options))
+
+
+def _linear(*of: str) -> Any:
+    functions = {"zero": (0, 0), "add": lambda state, value, diff: state, "emit": len}
+    return lambda t: t.group_by("a").agg(n=ps.linear_aggregate(*of, **functions, type="long"))
+
+
+def _windowed(windows: Any, time: str = "b", **options: Any) -> Any:
+    return lambda t: t.window(windows, time=time, **options).group_by("window_start").count()
+
+
+_FLOAT = ps.col("c").cast("double")
+
+
 OTHERS = {
+    "sum, expression": (_summed(ps.col("b") * 2), _summed(ps.col("c") * 2), r"col\('c'\) \* 2"),
+    "sum, approximate": (
+        _summed(_FLOAT),
+        _summed(_FLOAT, approximate=True),
+        r": approximate sum of .* has .*: sum of",
+    ),
+    "min_by, chosen": (
+        lambda t: t.group_by("a").agg(n=ps.min_by("b", "c")),
+        lambda t: t.group_by("a").agg(n=ps.min_by("a", "c")),
+        "min_by of a, c for each a; .*min_by of b, c for",
+    ),
+    "linear_aggregate, columns": (_linear("b"), _linear("c"), "linear_aggregate of c for"),
+    "window, size": (
+        _windowed(ps.Tumbling(10)),
+        _windowed(ps.Tumbling(4)),
+        r"Tumbling\(size=4\) of b; .*Tumbling\(size=10\) of b",
+    ),
+    "window, time": (_windowed(ps.Tumbling(9)), _windowed(ps.Tumbling(9), "c"), "of c; .* of b"),
+    "sessions, gap": (
+        _windowed(ps.Sessions(3), key="a"),
+        _windowed(ps.Sessions(9), key="a"),
+        "sessions of b by a, gap 9; ",
+    ),
+    "sessions, key": (
+        _windowed(ps.Sessions(3), key="a"),
+        _windowed(ps.Sessions(3), key="c"),
+        "sessions of b by c, gap 3; ",
+    ),
+    "temporal_filter": (
+        lambda t: t.temporal_filter("b", "c"),
+        lambda t: t.temporal_filter("a", "c"),
+        "records from a up to c; ",
+    ),
+    "intersect, subtract": (
+        lambda t: t.intersect(t, name="Both"),
+        lambda t: t.subtract(t, name="Both"),
+        "subtract; .* intersect ",
+    ),
     "join, key": (_matched("a"), _matched("b"), r"by \(b\)"),
     "join, columns": (
         lambda t: t.drop("c").join(t, on="a").select("a", b="b", c="c"),
@@ -339,6 +393,46 @@ def test_rows_that_are_kept_by_another_key_or_of_other_columns_are_refused(name:
         ps.simulate(_kept_of, durable, before, workers=1, seed=1)
         with pytest.raises(WorkerError, match=f"CheckpointStructureError: .* has rows .*{said}"):
             ps.simulate(_kept_of, durable, after, workers=1, seed=1)
+
+
+def test_windows_go_on_with_another_lateness() -> None:
+    before, after = (_windowed(ps.Tumbling(10), lateness=late) for late in (5, 50))
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(folder)
+        parts = ps.simulate(_kept_of, Durable(checkpoint), before, workers=1, seed=1)
+        durable = Durable(checkpoint, checkpoint.commit_manifest(0, parts, {}))
+        ps.simulate(_kept_of, durable, after, workers=1, seed=1)
+
+
+def test_a_semijoin_that_becomes_an_antijoin_is_another_program() -> None:
+    before, after = (lambda t, how=how: t.join(t, on="a", how=how) for how in ("semi", "anti"))
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(folder)
+        parts = ps.simulate(_kept_of, Durable(checkpoint), before, workers=1, seed=1)
+        durable = Durable(checkpoint, checkpoint.commit_manifest(0, parts, {}))
+        with pytest.raises(WorkerError, match=r"allow_new=\['kept/JoinAntiKeys'\]; it has .*Keys"):
+            ps.simulate(_kept_of, durable, after, workers=1, seed=1)
+
+
+def _upserted(worker: Any, durable: Durable, key: str) -> Any:
+    with worker.dataflow("kept", durable=durable) as scope:
+        input_, stream = scope.new_input()
+        scope.from_upserts(stream, "a long, b long", key=key).probe()
+    snapshot = worker.snapshot(durable.epoch + 1, background=False)
+    input_.send((1, (1, 1)))
+    input_.close()
+    worker.run()
+    return snapshot.part
+
+
+def test_upserts_by_another_key_are_refused() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(folder)
+        parts = ps.simulate(_upserted, Durable(checkpoint), "a", workers=1, seed=1)
+        durable = Durable(checkpoint, checkpoint.commit_manifest(0, parts, {}))
+        ps.simulate(_upserted, durable, "a", workers=1, seed=1)
+        with pytest.raises(WorkerError, match=r"has rows .*: records by b; .*: records by a there"):
+            ps.simulate(_upserted, durable, "b", workers=1, seed=1)
 
 
 def test_an_operator_on_collections_that_does_not_say_what_it_keeps_is_refused() -> None:
