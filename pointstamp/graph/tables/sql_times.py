@@ -54,8 +54,49 @@ def clock_times(moments: Any, zone: str) -> Any:
     """
     offset = fixed_offset(zone)
     if offset is None:
-        return pc.local_timestamp(pc.cast(moments, pa.timestamp(moments.type.unit, zone)))
+        shown = pc.local_timestamp(pc.cast(moments, pa.timestamp(moments.type.unit, zone)))
+        return _with_late_years(shown, moments, zone)
     return pc.add(pc.cast(moments, pa.timestamp(moments.type.unit)), pa.scalar(offset))
+
+
+_KNOWN_S = 2_145_916_800
+"""The beginning of 2038, from which on Arrow knows of no summer."""
+_LISTED_S = 16_725_225_600
+"""The beginning of 2500: before it, days on which clocks are set may be listed one by one."""
+_CYCLE_S = 400 * 31_556_952
+"""After so long the calendar is the same again, and so are the days on which clocks are set."""
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def _with_late_years(shown: Any, moments: Any, zone: str) -> Any:
+    """What clocks show, of years after 2037, too."""
+    if isinstance(moments, pa.Scalar):
+        given: Any = pa.array([moments.as_py()], moments.type)
+        return _with_late_years(pa.array([shown.as_py()], shown.type), given, zone)[0]
+    per_second = _PER_SECOND[moments.type.unit]
+    known: Any = pa.scalar(_KNOWN_S * per_second, moments.type)
+    is_late = pc.greater_equal(moments, known)
+    if not pc.any(is_late).as_py():
+        return shown
+    region = ZoneInfo(zone)
+
+    def clock(moment: int) -> int:
+        seconds = moment // per_second
+        if seconds > _LISTED_S:
+            seconds = _LISTED_S + (seconds - _LISTED_S) % _CYCLE_S
+        distance = datetime.fromtimestamp(seconds, region).utcoffset()
+        assert distance is not None
+        return moment + int(distance.total_seconds()) * per_second
+
+    # Of a time that stands for none there are many: each is looked up once.
+    late = pc.dictionary_encode(_one_array(moments.filter(is_late)))
+    clocks = pa.array(map(clock, late.dictionary.cast(pa.int64()).to_pylist()), pa.int64())
+    found = clocks.cast(shown.type).take(late.indices)
+    return pc.replace_with_mask(_one_array(shown), _one_array(is_late), found)
+
+
+def _one_array(values: Any) -> Any:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def moments_at(times: Any, zone: str, near: Any = None) -> Any:
