@@ -60,6 +60,9 @@ EXPRESSIONS = [
     "cast(day as timestamp)",
     "cast('2026-11-01 01:30:00' as timestamp)",
     "timestamp '2026-03-08 02:30:00'",
+    "hour(timestamp '2050-07-01 12:00:00')",
+    "timestamp '2050-07-01 12:00:00' = cast('2050-07-01 12:00:00' as timestamp)",
+    "date_trunc('quarter', date '2100-12-31')",
     "at >= timestamp '2026-11-01 01:30:00'",
     "at in (timestamp '2026-11-01 01:30:00', timestamp '2026-11-01 05:30:00+00:00')",
     "at between timestamp '2026-03-08 02:30:00' and date '2026-11-01'",
@@ -91,9 +94,10 @@ TIMES = """
     select at, cast(at as timestamp_ntz) as clock, cast(at as date) as day from (
         select timestamp_micros(1772929800123000 + id * 900000000) as at from range(100)
         union all select timestamp_micros(1793465100000000 + id * 900000000) from range(100)
+        union all select timestamp_micros(2540000000000000 + id * 13000000000000) from range(9)
         union all select timestamp_micros(-86400500000) union all select null
     )"""
-"""Before and after the nights in which the clocks of New York are set, and before 1970."""
+"""Before and after the nights in which the clocks of New York are set, after 2037, before 1970."""
 
 
 def plain(column):
@@ -207,7 +211,9 @@ CASTS = [
     "cast(exact as string)",
     "cast(cast(exact as decimal(38, 18)) as string)",
     "cast(exact - exact as decimal(20, 7)) || ' and ' || cast(exact * 0 as decimal(20, 6))",
-    "cast(cast(0.0000001 as decimal(30, 10)) as string)",
+    "cast(0.0000001 as string) || cast(cast(0.0000001 as decimal(30, 10)) as string)",
+    "cast(-12345678901234567890.5 as decimal(38, 3))",
+    "cast(1.50 as string) || ' ' || cast(-2.5 as int) || ' ' || cast(0.1 as double)",
     "cast(n as boolean)",
     "ceil(exact)",
     "floor(exact) || ''",
@@ -246,8 +252,15 @@ def test_what_spark_s_ansi_mode_refuses_to_cast_is_refused(spark, cast, says):
 
 
 EXACT = [
+    "exact + 1.123456789012345678 = 3.623456789012345678",
+    "exact - 12345678901234567890.5",
+    "full > 12345678901234567890.5 or full < -12345678901234567890.5",
+    "exact in (2.5000000000000000001, 0.999)",
+    "exact = -1.00500000000000000001",
     "exact % 0.1",
     "exact % n",
+    "10 - full % 7",
+    "10 - exact % 0.7",
     "x % 0.1",
     "n % 2.5",
     "exact * 1.1 = 2.75",

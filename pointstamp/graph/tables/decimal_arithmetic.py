@@ -78,8 +78,10 @@ def remainder(left: Any, right: Any) -> Any:
             None if one is None or not by else decimal.Decimal(one) % by
             for one, by in zip(left.to_pylist(), right.to_pylist(), strict=True)
         ]
-    places = max(_of_type(value)[1] for value in (left, right))
-    return pa.array(found, pa.decimal128(DIGITS, places))
+    kinds = [_of_type(value) for value in (left, right)]
+    places = max(behind for _, behind in kinds)
+    before = min(digits - behind for digits, behind in kinds)
+    return pa.array(found, pa.decimal128(min(DIGITS, max(1, before + places)), places))
 
 
 def _result(function: str, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from pointstamp.errors import UsageError
@@ -81,7 +82,7 @@ _OF_LETTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a
 class Constant:
     """A value that is written in the text.
 
-    kind : "date" or "timestamp" where it is one; "decimal" of a number with a point, a float here
+    kind : "date" or "timestamp" where it is one; "decimal" of a number with a point, a Decimal
     """
 
     value: Any
@@ -268,6 +269,8 @@ class _SqlParser:
     def _sign(self) -> Tree:
         if self._take("-"):
             operand = self._sign()
+            if isinstance(operand, Constant) and isinstance(operand.value, Decimal):
+                return Constant(operand.value.copy_negate(), operand.kind)  # - would round it
             if isinstance(operand, Constant) and isinstance(operand.value, int | float):
                 return Constant(-operand.value, operand.kind)
             return Computed("negate", (operand,))
@@ -281,8 +284,11 @@ class _SqlParser:
             self._expect(")")
             return tree
         if kind in ("number", "text"):
+            number = _number(token) if kind == "number" else Constant(_unquoted(token))
+            if isinstance(number.value, Decimal) and len(number.value.as_tuple().digits) > _MOST:
+                self.fail(f"a number with a point has at most {_MOST} digits")
             self._step()
-            return _number(token) if kind == "number" else Constant(_unquoted(token))
+            return number
         if kind == "word" and token.lower() in ("true", "false", "null"):
             self._step()
             return Constant({"true": True, "false": False, "null": None}[token.lower()])
@@ -351,10 +357,16 @@ def _negated(tree: Tree, negated: str | None) -> Tree:
     return Computed("not", (tree,)) if negated else tree
 
 
+_MOST = 38
+"""So many digits a decimal has at most."""
+
+
 def _number(token: str) -> Constant:
     if token.isdigit():
         return Constant(int(token))
-    return Constant(float(token), "" if "e" in token.lower() else "decimal")
+    if "e" in token.lower():
+        return Constant(float(token))
+    return Constant(Decimal(token), "decimal")
 
 
 def _plain_name(token: str) -> str:

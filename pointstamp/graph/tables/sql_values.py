@@ -98,6 +98,7 @@ _CHOOSING = frozenset(["coalesce", "greatest", "least", "case", "if"])
 """What gives one of its operands, whose types are one."""
 _EXACT = _COMPARING | _KEEPING | _ARITHMETIC
 """What decimals and the numbers in a text are exact in."""
+_CASTS = frozenset(["cast", "try_cast"])
 _GUARDING = frozenset(["and", "or", "case", "if", "coalesce"])
 """What asks for an operand only where those before it leave the answer open."""
 
@@ -187,7 +188,7 @@ def _value_of(tree: Tree, lookup: Lookup, zone: str | None) -> Any:
                 raise
             asked = _is_asked(function, operands, len(lookup(names[0])))
             operands.append(_value_where(asked, operand, lookup, zone))
-    if tree.function in _EXACT:
+    if tree.function in _EXACT or tree.function in _CASTS:
         operands = _as_decimals(tree, operands)
     try:
         return _computed(tree.function, operands, zone)
@@ -267,15 +268,15 @@ def _as_decimals(tree: Computed, operands: list[Any]) -> list[Any]:
     """
     is_written = [isinstance(one, Constant) and one.kind == "decimal" for one in tree.operands]
     kinds = [value.type for value, skip in zip(operands, is_written, strict=True) if not skip]
-    has_decimals = any(map(pa.types.is_decimal, kinds))
+    has_decimals = any(map(pa.types.is_decimal, kinds)) or tree.function in _CASTS
     if tree.function in ("remainder", "mod"):  # of integers, too: 1 % 0.1 is 0
         has_decimals = has_decimals or all(map(pa.types.is_integer, kinds))
     is_exact = has_decimals and not any(map(pa.types.is_floating, kinds))
     if not is_exact or not any(is_written):
         return operands
     return [
-        pa.scalar(decimal.Decimal(repr(value.as_py()))) if written else value
-        for value, written in zip(operands, is_written, strict=True)
+        pa.scalar(one.value) if isinstance(one, Constant) and written else value
+        for one, value, written in zip(tree.operands, operands, is_written, strict=True)
     ]
 
 
@@ -289,6 +290,8 @@ def _constant(constant: Constant, zone: str | None) -> Any:
                 return pa.scalar(moment_of(moment, zone), pa.timestamp("us", "UTC"))
             return pa.scalar(moment, pa.timestamp("us", "UTC" if moment.tzinfo else None))
         is_wide = isinstance(constant.value, int) and abs(constant.value) >= 2**63
+        if constant.kind == "decimal":  # beside what is none: see `_as_decimals`
+            return pa.scalar(float(constant.value))
         return pa.scalar(decimal.Decimal(constant.value) if is_wide else constant.value)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         kind = constant.kind or ("text" if isinstance(constant.value, str) else "number")

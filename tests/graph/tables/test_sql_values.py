@@ -194,6 +194,23 @@ def test_times_as_text_keep_the_zeros_of_whole_seconds(unit):
     assert one("cast(t as string)", t=pa.array(times, pa.timestamp(unit))) == expected
 
 
+def test_numbers_with_a_point_keep_all_their_digits_beside_decimals():
+    exact = pa.array([Decimal("1.123456789012345678"), Decimal("-1e15")], pa.decimal128(38, 18))
+    assert one("x = 1.123456789012345678", x=exact) == [True, False]
+    assert one("x in (0.5, 1.123456789012345678)", x=exact) == [True, False]
+    assert one("x < -999999999999999.999999999999999999", x=exact) == [False, True]
+    with pytest.raises(UsageError, match="a number with a point has at most 38 digits"):
+        parse_sql(f"x = 1.{'1' * 38}")
+
+
+def test_years_after_2037_have_summers():
+    at = pa.array([datetime(2050, 7, 1, 12, tzinfo=UTC), None, datetime(2050, 1, 1, tzinfo=UTC)])
+    assert one("hour(t)", t=at) == [14, None, 1]
+    assert one("t = cast('2050-07-01 14:00:00' as timestamp)", t=at) == [True, None, False]
+    far = pa.array([316_531_972_800], pa.timestamp("s", "UTC"))  # in a year that Python has not
+    assert one("year(t) * 10000 + month(t) * 100 + hour(t)", t=far) == [120_000_714]
+
+
 def test_decimals_as_text_have_all_their_places_and_no_exponent():
     exact = pa.array([Decimal(0), Decimal("-0.00000012"), None], pa.decimal128(38, 8))
     expected = ["0.00000000", "-0.00000012", None]
