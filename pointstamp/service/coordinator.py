@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from pointstamp.service.checkpoint_config import COLLECTIONS, CheckpointConfig
 from pointstamp.service.protocol import NEVER, StagingHandle, StagingKey
 from pointstamp.service.snapshotting import SnapshotCoordinator
 from pointstamp.service.spec import known
+from pointstamp.service.worker_buffers import MOST_JOBS
 
 if TYPE_CHECKING:
     from pointstamp.service.service_worker import ServiceWorker
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("pointstamp.service")
 
 MOST_ABORTED = 16_384
-"""So many attempts that were aborted are known."""
+"""So many attempts that were aborted are known, and so many that were committed."""
 MOST_NAMES = 1_024
 """So many commits to collections are known by name: one may be repeated as its answer was lost."""
 
@@ -67,6 +69,10 @@ class Coordinator:
         """By input: the first epoch that no life before has committed."""
         self._aborted: dict[StagingKey, None] = {}
         """Attempts that were dropped last, which a commit that comes late does not find."""
+        self._aborted_jobs: deque[str] = deque(maxlen=MOST_JOBS)
+        """Jobs all of whose attempts were."""
+        self._committed: dict[StagingKey | str, None] = {}
+        """Attempts to collections that were committed last: another commit may not name them."""
 
     def begin_again(self, config: CheckpointConfig) -> None:
         """Have admitted what the checkpoint has, and plan the next snapshot."""
@@ -113,6 +119,8 @@ class Coordinator:
             self._note_commit(record.commit, record.batch, record.epoch)
             if record.time_us is not None:
                 self.times[record.epoch] = record.time_us
+            self._committed.update(dict.fromkeys(one.name for one in record.attempts))
+            _forget_oldest(self._committed, MOST_ABORTED)
             if record.epoch < now:
                 continue  # the snapshot has it
             handles = [
@@ -255,6 +263,8 @@ class Coordinator:
                 time_us = self.times[epoch] = self._now_us()
                 self._write_epoch(request, epoch, handles, time_us)
             self._note_commit(request.commit, request.batch, epoch)
+            self._committed.update(dict.fromkeys(map(_name_of, handles)))
+            _forget_oldest(self._committed, MOST_ABORTED)
             self.positions.update(dict.fromkeys(collections, until))
             LOGGER.debug(
                 "epoch %d of the collections is committed, with %d attempts",
@@ -335,6 +345,8 @@ class Coordinator:
                     self.worker.checkpoint.abort(handle.input, handle.epoch, handle.stored)
             self._aborted.update((handle.key, None) for handle in undecided)
             _forget_oldest(self._aborted, MOST_ABORTED)
+            if request.job:
+                self._aborted_jobs.append(request.job)
             self.worker.order(protocol.Abort(undecided, request.job))
 
     def await_completion(self, request: protocol.AwaitCompletion) -> bool:
@@ -397,10 +409,16 @@ class Coordinator:
 
     def _check_usable(self, handle: StagingHandle) -> None:
         self._check_genuine(handle)
-        if handle.key in self._aborted:
+        is_of_aborted = handle.attempt.startswith(tuple(self._aborted_jobs))
+        if is_of_aborted or handle.key in self._aborted:
             raise ServiceError(
                 f"attempt {handle.attempt!r} for epoch {handle.epoch} of input {handle.input!r} "
                 "was aborted: stage it again"
+            )
+        if _name_of(handle) in self._committed:
+            raise ServiceError(
+                f"attempt {handle.attempt!r} to collection {handle.input!r} was committed before, "
+                "by a commit of another name: stage it again, if it is to count twice"
             )
 
     def _check_genuine(self, handle: StagingHandle) -> None:
@@ -451,6 +469,11 @@ class Coordinator:
         # By what is decided: the inputs themselves may be behind that.
         positions = [self.positions[input] for input in inputs]
         return min([epoch + 1, *(time for time in positions if time is not None)]) - 1
+
+
+def _name_of(handle: StagingHandle) -> StagingKey | str:
+    """By which an attempt is known in the next life, too, where the checkpoint has it."""
+    return handle.key if handle.stored is None else handle.stored.name
 
 
 def _forget_oldest(entries: dict[Any, Any], most: int) -> None:

@@ -16,7 +16,7 @@ from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import CheckpointError, PointstampError, ServiceError
 from pointstamp.service import coordinator
 from pointstamp.service.checkpoint_config import COLLECTIONS
-from pointstamp.service.protocol import AwaitStaged, CommitEpoch, GetBatch
+from pointstamp.service.protocol import Abort, AwaitStaged, CommitEpoch, GetBatch
 from tests.collections.lives import renewed_texts
 from tests.service.collection_lives import SCHEMAS, build, changes_of
 from tests.service.direct import workers_of
@@ -189,6 +189,60 @@ def test_what_is_staged_is_committed_at_a_later_epoch_and_not_once_aborted(
         assert service.output().snapshot(2) == [(7,), (7,)]
 
 
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_what_is_committed_counts_once_whatever_the_names_of_commits(
+    is_durable: bool, tmp_path: Path
+) -> None:
+    def refuse(service: Any, handle: Any) -> None:
+        for name in ("b", "c"):
+            with pytest.raises(ServiceError, match="'one' to collection 't' was committed before"):
+                workers_of(service)[0].worker.ask(CommitEpoch(name, (handle,)))
+
+    program = {"threads": True, "collections": {"t": "a long"}}
+    place = {"checkpoint": str(tmp_path)} if is_durable else {}
+    batch = pa.RecordBatch.from_pydict({"a": [7], "diff": [1]})
+    with aborted(ps.serve(lambda scope, t: t, 2, **program, **place)) as service:
+        handle = workers_of(service)[1].stage("t", 0, [batch], "one")
+        assert [workers_of(service)[0].worker.ask(CommitEpoch("a", (handle,)))] * 2 == [0, 0]
+        refuse(service, handle)
+        assert service.output().snapshot(service.advance()) == [(7,)]
+    if is_durable:
+        with aborted(ps.serve(lambda scope, t: t, 2, **program, **place)) as service:
+            refuse(service, handle)
+            assert service.output().snapshot(service.advance()) == [(7,)]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("is_durable", [True, False])
+@pytest.mark.parametrize("kind", ["stream", "collection"])
+def test_attempts_of_an_aborted_job_are_not_committed(
+    kind: str, is_durable: bool, at: int, tmp_path: Path
+) -> None:
+    schema = pa.schema({"a": pa.int64()})
+    program: Any = {"inputs": {"t": schema}, "outputs": {"t": schema}}
+    if kind == "collection":
+        program = {"collections": {"t": "a long"}}
+    place = {"checkpoint": str(tmp_path)} if is_durable else {}
+    batch = pa.RecordBatch.from_pydict({"a": [7]} | ({"diff": [1]} if kind != "stream" else {}))
+    with aborted(ps.serve(lambda scope, t: t, 2, threads=True, **program, **place)) as service:
+        workers = workers_of(service)
+        early, other = (workers[at].stage("t", 0, [batch], f"job {n} task 1") for n in (1, 2))
+        workers[0].worker.ask(Abort(job="job 1 "))
+
+        def commit(handle: Any) -> Any:
+            if kind == "stream":
+                return workers[0].commit("t", 0, [handle], 1)
+            return workers[0].worker.ask(CommitEpoch(handle.attempt, (handle,))) == 0
+
+        with pytest.raises(ServiceError, match=r"'job 1 task 1' .*was aborted: stage it again"):
+            commit(early)
+        assert commit(other)
+        if kind == "stream":
+            assert service.output("t").collect(upto=0)["a"].to_pylist() == [7]
+        else:
+            assert service.output().snapshot(0) == [(7,)]
+
+
 def test_a_commit_that_fails_is_tried_again_by_the_next_call(tmp_path: Path) -> None:
     """It is staged again, and what came since is an epoch of its own."""
     one = {"build": lambda scope, t: t, "collections": {"t": "a long"}}
@@ -244,7 +298,7 @@ def test_what_does_not_fit_the_checkpoint_is_refused(tmp_path: Path) -> None:
         ("a", {"n": ps.max("c")}, "max of c for each a"),
         ("a", {"n": ps.max("b"), "m": ps.count()}, "max of b, count for each a"),
         ("c", {"n": ps.max("b")}, "max of b for each c"),
-        ("a", {"n": ps.max_by("b", "c")}, "max_by for each a"),
+        ("a", {"n": ps.max_by("b", "c")}, "max_by of b, c for each a"),
         ("", {"n": ps.count()}, "count for all records"),
     ],
 )
