@@ -141,7 +141,8 @@ class CheckpointConfig(Durable):
     def check(self, spec: ServiceSpec) -> None:
         """Raise `CheckpointStructureError` unless what is kept fits the service.
 
-        An input may not be gone, nor an output of which records are kept, nor have other columns.
+        An input may not be gone, nor an output of which records are kept, nor have other columns;
+        and a collection may not be a new output behind a snapshot.
         """
         known = {name for name in self.checkpoint.inputs() if not name.startswith(OUTPUT)}
         known.discard(COLLECTIONS)
@@ -172,6 +173,16 @@ class CheckpointConfig(Durable):
                     f"not: its outputs are {', '.join(map(repr, spec.outputs))}. If they are not "
                     f"needed any more, say so: allow_missing=[{name!r}]"
                 )
+
+        outputs = before.get("output", spec.maintained)
+        new = [name for name in spec.maintained if name not in {*outputs, *self.allow_new}]
+        if new:
+            raise CheckpointStructureError(
+                f"the snapshot of epoch {self.epoch} in {self.checkpoint} has no records of "
+                f"{', '.join(map(repr, new))}, which would begin without those of before: its "
+                f"outputs are {', '.join(map(repr, outputs)) or 'none'}. If that is wanted, say "
+                f"so: allow_new={new}; or serve with another folder"
+            )
 
     def _check_kind(self, name: str, is_collection: bool, was_collection: bool) -> None:
         """Raise if an input was a stream and is a collection now, or the reverse."""
