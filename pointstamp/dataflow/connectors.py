@@ -42,6 +42,8 @@ class Source(Protocol):
       a partition (it does).
     - `check_end(partition, position)`, of a source that has this: raises if there is more behind
       the end of a partition, which would not be read.
+    - `positions_of`, a text: in what its positions are. A program that begins again with a source
+      of another text is refused; without it, partitions of the same names go on.
     - `sizes()`: how much there is in each partition, by its name, for what shows how far a run is:
       integers of any unit that is the same for all.
     - `schema_advice`, a text: what to do about batches whose types differ, for the error.

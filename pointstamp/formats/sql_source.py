@@ -107,6 +107,10 @@ class SqlSource:
         self._follow_s = follow_s
         if follow_s is not None:
             self.poll_s = follow_s
+        # A query may be written otherwise, and have the same rows.
+        table = parts_of_table(query) if isinstance(query, str) else None
+        rows = "rows" if table is None else f"rows of {'.'.join(table)}"
+        self.positions_of = f"{rows} by {key}"
         if schema is None:
             self.schema_advice = (
                 "without schema= the types of a SqlSource are those of its driver, and SQLite's "

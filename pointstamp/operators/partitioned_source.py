@@ -264,6 +264,8 @@ class _PartitionReading:
             from pointstamp.checkpoint.shared_rows import SharedRows
 
             self._positions = SharedRows()
+            if of := getattr(self._source, "positions_of", ""):
+                self._positions.kind += f": positions in {of}"
             states.keep("positions", self._positions)
             # What is sent before is of an epoch that the snapshot has.
             self._capability.downgrade(max(0, states.durable_state.first_epoch))

@@ -345,6 +345,36 @@ def test_decimals_of_any_size_are_written(server: str) -> None:
     query(server, "DROP TABLE sums", "DROP TABLE pointstamp_commits")
 
 
+def test_positions_in_another_table_or_by_another_key_are_refused(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path}/shop.db"
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        for table in ("one", "two"):
+            connection.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, other INTEGER)")
+            connection.execute(f"INSERT INTO {table} VALUES (1, 5), (2, 4)")
+    connection.close()
+
+    def seen(query: str, key: str) -> list[Any]:
+        found: list[Any] = []
+
+        def flow(scope: Any) -> None:
+            scope.source(SqlSource(place, query, key=key)).inspect_batch(
+                lambda time, batch: found.extend(batch.to_pylist())
+            )
+
+        ps.run(flow, threads=True, checkpoint=tmp_path / "checkpoint")
+        return [row["id"] for row in found]
+
+    assert seen("one", "id") == [1, 2]
+    assert seen("one", "id") == []
+    for query, key, now in (
+        ("two", "id", "rows of two by id"),
+        ("one", "other", "rows of one by other"),
+        ("SELECT * FROM one", "id", "rows by id"),
+    ):
+        with pytest.raises(WorkerError, match=f"positions in {now}; .* positions in rows of one "):
+            seen(query, key)
+
+
 def test_a_table_that_is_followed_gives_what_is_inserted(place: str) -> None:
     orders(place, [1])
     reader = SqlSource(place, "orders", key="id", follow_s=0.01).open("rows", None)

@@ -189,6 +189,31 @@ def test_what_is_staged_is_committed_at_a_later_epoch_and_not_once_aborted(
         assert service.output().snapshot(2) == [(7,), (7,)]
 
 
+def test_a_collection_that_is_a_new_output_behind_a_snapshot_is_allowed_by_name(
+    tmp_path: Path,
+) -> None:
+    program = {"collections": {"t": "a long"}}
+    with serve(tmp_path, 1, 1, build=lambda scope, t: {"one": t}, **program) as service:
+        service.input("t").insert([(1,)])
+        assert service.await_snapshot(service.advance())
+
+    def both(scope: Any, t: Any) -> Any:
+        return {"one": t, "two": t}
+
+    with pytest.raises(
+        PointstampError,
+        match=r"no records of 'two', which would .* are 'one'\. .* allow_new=\['two'",
+    ):
+        serve(tmp_path, 1, 1, build=both, **program)
+    with serve(tmp_path, 1, 1, build=both, allow_new=["two"], **program) as service:
+        service.input("t").insert([(2,)])
+        epoch = service.advance()
+        assert service.output("one").snapshot(epoch) == [(1,), (2,)]
+        assert service.output("two").snapshot(epoch) == [(2,)]
+        assert service.await_snapshot(epoch)
+    serve(tmp_path, 1, 1, build=both, **program).stop()
+
+
 @pytest.mark.parametrize("is_durable", [True, False])
 def test_what_is_committed_counts_once_whatever_the_names_of_commits(
     is_durable: bool, tmp_path: Path
