@@ -82,7 +82,8 @@ def serve(
         the last one, and replays what was committed since. All stateful operators
         must declare their state; see `docs/state.md`. Without it, all epochs are replayed.
     allow_missing, allow_new : collection of str
-        Operators with state, or outputs, that may be in the snapshot only, and in the dataflow only.
+        Operators with state, or outputs, that may be in the snapshot only, and in the dataflow
+        only.
     restart : RestartPolicy, optional
         With a checkpoint: how often the workers are restarted when one is lost. Requests
         block meanwhile, and then the service continues. None: the service ends.
