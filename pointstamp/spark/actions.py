@@ -23,14 +23,14 @@ from copy import deepcopy
 from functools import cache, partial, wraps
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import PointstampError
+from pointstamp.errors import JobCancelledError, PointstampError
 from pointstamp.spark import driver_control
-from pointstamp.spark.call_sites import CallSite, call_site, called_at
+from pointstamp.spark.call_sites import CallSite, call_site, called_at, set_back
 from pointstamp.spark.cancelled_tasks import ACTION
 from pointstamp.spark.failures import cancelled, explained, remember, too_few_slots
 from pointstamp.spark.frame_writer import writer_of
 from pointstamp.spark.installation import check_executors
-from pointstamp.spark.session import check_running, context_of
+from pointstamp.spark.session import check_running, context_of, is_stopped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,6 +93,7 @@ class Actions:
             check_executors(spark)
             with (
                 _described(spark, self._description),
+                _stopped_said(spark),
                 explained_by(self._config),
                 _named(spark, self._config),
             ):
@@ -245,6 +246,22 @@ def explained_by(config: WorkerConfig) -> Iterator[None]:
 
 
 @contextmanager
+def _stopped_said(spark: SparkSession) -> Iterator[None]:
+    """Raise that the session was stopped meanwhile, in place of what Spark meets with then."""
+    try:
+        yield
+    except PointstampError:
+        raise
+    except Exception as error:
+        if not is_stopped(spark):
+            raise
+        raise JobCancelledError(
+            "the Spark job was cancelled: the Spark session was stopped while it ran, by the "
+            "program or by Spark itself, which says why in its log"
+        ) from error
+
+
+@contextmanager
 def _named(spark: SparkSession, config: WorkerConfig) -> Iterator[None]:
     """Have the tasks of an action end when it fails, as it does at once if it is cancelled."""
     name = uuid.uuid4().hex
@@ -272,7 +289,7 @@ def _jobs_named(spark: SparkSession, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        context.setLocalProperty(ACTION, before)  # type: ignore[arg-type]  # None unsets it
+        set_back(context, ACTION, before)
 
 
 @contextmanager
@@ -286,4 +303,4 @@ def _described(spark: SparkSession, description: str) -> Iterator[None]:
     try:
         yield
     finally:
-        context.setLocalProperty(DESCRIPTION, None)  # type: ignore[arg-type]  # as Spark unsets it
+        set_back(context, DESCRIPTION, None)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from traceback import walk_stack
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark.session import context_of
 
@@ -97,7 +97,13 @@ def called_at(spark: SparkSession, site: CallSite) -> Iterator[None]:
     finally:
         _of_thread.is_inside = False
         for name, value in before.items():
-            context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None unsets it
+            set_back(context, name, value)
+
+
+def set_back(context: Any, name: str, value: str | None) -> None:
+    """Set a local property of this thread as it was, unless the session was stopped meanwhile."""
+    if context._jsc is not None:
+        context.setLocalProperty(name, value)
 
 
 @contextmanager

@@ -155,7 +155,8 @@ def _is_changed(ids: list[Any], found: Any) -> bool:
         return False  # which have no type that all of them are of
     if not (pa.types.is_floating(given.type) or pa.types.is_temporal(given.type)):
         return False
-    return not found.cast(given.type).equals(given)
+    # Of times finer than Arrow takes Python's for by itself, that much is compared.
+    return not found.cast(given.type, safe=False).equals(given)
 
 
 def _is_time(value: Any) -> bool:
