@@ -82,6 +82,12 @@ class ConnectionGuard:
             self._thread.join()
         self._reserve.close()
 
+    def disconnect(self) -> None:
+        """Shut down all connections to the port: calls that are being answered fail."""
+        if _DESCRIPTORS.is_dir():
+            for peer, descriptor in self._connections().items():
+                self._shut_down(peer, descriptor)
+
     def _run(self) -> None:
         while not self._is_over.wait(LOOK_S):
             with contextlib.suppress(OSError), self._reserve.released():
@@ -98,11 +104,14 @@ class ConnectionGuard:
         n_excess = len(found) - self._most
         for number, peer in enumerate(strangers):
             if number < n_excess or now - self._since[peer] > self._idle_s:
-                with contextlib.suppress(OSError), _duplicate(found[peer]) as connection:
-                    # The descriptor may be another connection's meanwhile.
-                    if self._peer_of(connection) == peer:
-                        connection.shutdown(socket.SHUT_RDWR)
+                self._shut_down(peer, found[peer])
         return len(found)
+
+    def _shut_down(self, peer: Peer, descriptor: int) -> None:
+        with contextlib.suppress(OSError), _duplicate(descriptor) as connection:
+            # The descriptor may be another connection's meanwhile.
+            if self._peer_of(connection) == peer:
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _connections(self) -> dict[Peer, int]:
         """The descriptors of the sockets that are connected to the port, by their other end."""

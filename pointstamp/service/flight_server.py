@@ -11,6 +11,7 @@ import contextlib
 import hmac
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,9 @@ from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.spec import FlightConfig, known
 
 fl: Any = pyarrow.flight  # whose stubs say str where bytes go
+
+GRACE_S = 5.0
+"""So long a server that ends waits for its clients."""
 
 
 class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # it is Any
@@ -64,9 +68,17 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         self.address = f"{scheme}://{config.name or config.host}:{self.port}"
 
     def close(self) -> None:
-        """Answer no more calls; those that are being answered are answered first."""
+        """Answer no more calls; those that are being answered are answered first, for a while."""
         self._guard.close()
-        self.shutdown()
+        # A client that does not read what it asked for, or does not end what it stages, would be
+        # waited for as long as it lives.
+        late = threading.Timer(GRACE_S, self._guard.disconnect)
+        late.start()
+        try:
+            self.shutdown()
+        finally:
+            late.cancel()
+            late.join()
 
     # What Flight calls, with the token.
 

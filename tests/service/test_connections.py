@@ -1,9 +1,10 @@
-"""Idle strangers at a Flight server: bounded, and no trouble to the checkpoint."""
+"""Idle clients of a Flight server: bounded, and no trouble to the checkpoint or the end."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import resource
 import socket
@@ -12,12 +13,14 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.flight as fl
 import pytest
 
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint
 from pointstamp.checkpoint.descriptor_reserve import DescriptorReserve, with_reserve
 from pointstamp.errors import CheckpointError
+from pointstamp.service import flight_server
 from pointstamp.service.connection_guard import ConnectionGuard
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="descriptors are not listed")
@@ -80,6 +83,39 @@ def test_idle_strangers_do_not_use_up_what_the_checkpoint_needs(tmp_path, many_d
             time.sleep(0.2)
         # Those that present the token stay.
         assert service.input("n").time == 10
+
+
+def impatient(scope, t):
+    """In the worker's process."""
+    flight_server.GRACE_S = 0.2
+    return t
+
+
+@pytest.mark.parametrize("begun", ["read", "staged"])
+def test_a_client_that_does_not_go_on_does_not_hold_up_the_end(begun):
+    service = ps.serve(impatient, 1, collections={"t": "k long"})
+    header = (b"authorization", f"Bearer {service.token}".encode())
+    options = fl.FlightCallOptions(headers=[header])
+    with service, fl.connect(service.endpoints[0]) as client:
+        service.input("t").insert(
+            pa.table({"k": range(400_000 if begun == "staged" else 1_200_000)})
+        )
+        epoch = service.advance()
+        service.output().probe.wait(epoch)
+        if begun == "read":
+            ticket = json.dumps({"output": "result", "upto": epoch}).encode()
+            reader = client.do_get(fl.Ticket(ticket), options)
+            assert reader.read_chunk().data.num_rows
+        else:
+            staged = json.dumps({"input": "t", "epoch": 0, "attempt": "never ends"}).encode()
+            table = pa.table({"k": [7], "diff": [1]})
+            of_staged = fl.FlightDescriptor.for_command(staged)
+            writer, _ = client.do_put(of_staged, table.schema, options)
+            writer.write_table(table)
+        service.output().discard(epoch)
+        service.stop()  # which said that the workers did not end
+        with pytest.raises(fl.FlightError):
+            (reader.read_all if begun == "read" else writer.close)()
 
 
 @pytest.fixture
