@@ -93,14 +93,13 @@ def impatient(scope, t):
 
 @pytest.mark.parametrize("begun", ["read", "staged"])
 def test_a_client_that_does_not_go_on_does_not_hold_up_the_end(begun):
-    service = ps.serve(impatient, 1, collections={"t": "k long"})
+    service = ps.serve(impatient, 1, collections={"t": "k long, text string"})
     header = (b"authorization", f"Bearer {service.token}".encode())
     options = fl.FlightCallOptions(headers=[header])
     with service, fl.connect(service.endpoints[0]) as client:
-        service.input("t").insert(
-            pa.table({"k": range(400_000 if begun == "staged" else 1_200_000)})
-        )
-        epoch = service.advance()
+        for _ in range(30):  # more than is under way
+            service.input("t").insert(pa.table({"k": range(2000), "text": ["long" * 250] * 2000}))
+            epoch = service.advance()
         service.output().probe.wait(epoch)
         if begun == "read":
             ticket = json.dumps({"output": "result", "upto": epoch}).encode()
@@ -108,7 +107,7 @@ def test_a_client_that_does_not_go_on_does_not_hold_up_the_end(begun):
             assert reader.read_chunk().data.num_rows
         else:
             staged = json.dumps({"input": "t", "epoch": 0, "attempt": "never ends"}).encode()
-            table = pa.table({"k": [7], "diff": [1]})
+            table = pa.table({"k": [7], "text": ["a"], "diff": [1]})
             of_staged = fl.FlightDescriptor.for_command(staged)
             writer, _ = client.do_put(of_staged, table.schema, options)
             writer.write_table(table)
