@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,6 +52,18 @@ def csv_table(
             return pacsv.read_csv(text, read, parse, pacsv.ConvertOptions(**options))
 
     found = table(column_types=dict(types or {}), null_values=_NULLS)
+    if rounded := [name for name in found.column_names if _may_be_rounded(found, name, types)]:
+        texts = {name: pa.string() for name in rounded}
+        written = table(
+            column_types=texts,
+            include_columns=rounded,
+            null_values=_NULLS,
+            strings_can_be_null=True,
+        )
+        for name in rounded:
+            at = found.schema.get_field_index(name)
+            if (exact := _as_integers(written.column(name))) is not None:
+                found = found.set_column(at, name, exact)
     columns: list[Any] = found.columns
     empty = {
         field.name: field.type
@@ -66,6 +79,31 @@ def csv_table(
                 column = pa.chunked_array([*column[:-1].chunks, pa.nulls(1, field.type)])
             found = found.set_column(at, field, column)
     return found
+
+
+def _may_be_rounded(table: pa.Table, name: str, types: Mapping[str, pa.DataType] | None) -> bool:
+    """Whether Arrow may have made floats of integers that are too large for an int64."""
+    if table.column_names.count(name) > 1 or name in (types or {}):
+        return False
+    column = table.column(name)
+    beyond: Any = 2.0**63
+    return pa.types.is_floating(column.type) and bool(
+        pc.any(pc.greater_equal(pc.abs(column), beyond)).as_py()
+    )
+
+
+def _as_integers(texts: Any) -> Any:
+    """Integers as uint64, or as decimals; as they are written where they have more digits.
+
+    None if not all are integers.
+    """
+    texts = pc.utf8_trim_whitespace(texts)
+    if not pc.all(pc.match_substring_regex(texts, "^[+-]?[0-9]+$")).as_py():
+        return None
+    for kind in (pa.uint64(), pa.decimal128(38)):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return texts.cast(kind)
+    return texts
 
 
 def _opened(source: str | bytes) -> Any:

@@ -65,3 +65,37 @@ def test_arrow_s_threads_read_no_file_of_python(
     assert given
     assert all(isinstance(text, pa.NativeFile) for text in given)
     assert not any(isinstance(text, pa.PythonFile) for text in given)
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["18446744073709551615", "1", ""], pa.uint64()),
+        (["10000000000000000001", " 10000000000000000002", "NA"], pa.uint64()),
+        (["18446744073709551615", "-1"], pa.decimal128(38)),
+        (["9" * 38, "+1"], pa.decimal128(38)),
+        (["9" * 50, "9" * 49 + "8"], pa.string()),
+        (["10000000000000000001", "1.5"], pa.float64()),
+        (["10000000000000000001", "1e3"], pa.float64()),
+        (["10000000000000000001", "nan"], pa.float64()),
+        (["9223372036854775807", "-9223372036854775808"], pa.int64()),
+    ],
+)
+def test_integers_of_more_than_an_int64_stay_what_they_are(
+    texts: list[str], kind: pa.DataType
+) -> None:
+    """Of two that were one float, two vertices were one."""
+    table = csv_table("\n".join(["n,s", *(f"{text},x" for text in texts)]).encode(), ",")
+    assert table.schema.types == [kind, pa.string()]
+    for text, found in zip(texts, table["n"].to_pylist(), strict=True):
+        if text in ("", "NA"):
+            assert found is None
+        elif kind == pa.float64():
+            assert found == float(text) or found != found
+        else:
+            assert found == (text if kind == pa.string() else int(text))
+
+
+def test_types_that_are_given_are_kept_for_large_integers() -> None:
+    table = csv_table(b"n\n10000000000000000001\n", ",", types={"n": pa.float64()})
+    assert table["n"].to_pylist() == [1e19]
