@@ -82,22 +82,18 @@ class Durable:
             for table in tables
             if operator.split("/")[0] == dataflow
         }
-        new, missing = (
-            sorted({operator for operator, _ in tables if operator not in allowed})
-            for tables, allowed in (
-                (set(declared) - stored, self.allow_new),
-                (stored - set(declared), self.allow_missing),
-            )
-        )
+        new = _by_operator(set(declared) - stored, self.allow_new)
+        missing = _by_operator(stored - set(declared), self.allow_missing)
         found = []
         if new:
             found.append(
-                f"{new} keep what it has none of. If they are new, say so: allow_new={new}"
+                f"it has nothing of what {_listed(new, 'keeps')}. If they are new, say so: "
+                f"allow_new={list(new)}"
             )
         if missing:
             found.append(
-                f"it has state of {missing}, which the dataflow does not have. If what they kept "
-                f"is not needed any more, say so: allow_missing={missing}"
+                f"it has state that the dataflow does not have: {_listed(missing, 'kept')}. If it "
+                f"is not needed any more, say so: allow_missing={list(missing)}"
             )
         if found:
             raise CheckpointStructureError(
@@ -121,3 +117,21 @@ class Durable:
         if manifest is None or manifest.peers != peers:
             return None
         return manifest.parts[index]
+
+
+def _by_operator(
+    tables: Collection[tuple[str, str]], allowed: Collection[str]
+) -> dict[str, list[str]]:
+    """The tables of each operator that is not allowed, all in order."""
+    found: dict[str, list[str]] = {}
+    for operator, table in sorted(tables):
+        if operator not in allowed:
+            found.setdefault(operator, []).append(table)
+    return found
+
+
+def _listed(tables: dict[str, list[str]], does: str) -> str:
+    return ", ".join(
+        f"{operator!r} {does} in {', '.join(map(repr, names))}"
+        for operator, names in tables.items()
+    )

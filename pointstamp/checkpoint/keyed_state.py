@@ -202,13 +202,13 @@ class KeyedBatches:
     grows_only : bool
         Whether nothing is ever taken away but all at once, and what comes is given to `add`:
         then a delta is of what was added.
+    what : str
+        What the batches are of, where that is known: a snapshot of others is refused.
 
     Notes
     -----
     A delta costs a pass over what it gives: everything, unless the table grows only.
     """
-
-    kind = "batches"
 
     def __init__(
         self,
@@ -217,7 +217,9 @@ class KeyedBatches:
         hashes: TaggedHashes,
         *,
         grows_only: bool = False,
+        what: str = "",
     ) -> None:
+        self.kind = f"batches: {what}" if what else "batches"
         self._everything = everything
         self._take_in = take_in
         self._hashes = hashes
@@ -292,6 +294,18 @@ def by_tag(tag: Any, batch: Any) -> Hashes:
 def by_key(key: Key) -> TaggedHashes:
     """The hashes that an exchange by `key` goes by."""
     return lambda tag, batch: kind_of(batch).hashes(batch, key)
+
+
+def names_in(key: Any) -> str:
+    """The columns that are a key, or a time; "" where it is none, or a function.
+
+    >>> names_in("k"), names_in(["k", "v"]), names_in(len)
+    ('k', 'k, v', '')
+    """
+    names = [key] if isinstance(key, str) else key
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        return ""
+    return ", ".join(names)
 
 
 def _by_bin(hashes: Hashes) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:

@@ -324,7 +324,7 @@ def from_cdf(stream: StreamCore[Any], schema: Any, name: str) -> Collection:
 
     def pair(record: Any) -> tuple[dict[str, Any], int]:
         change = record.get(CHANGE_TYPE) if isinstance(record, Mapping) else None
-        if change not in DIFFS_OF_CHANGES:
+        if not isinstance(change, str) or change not in DIFFS_OF_CHANGES:
             raise DataError(
                 f"{where} is given {record!r}, and needs dicts with '_change_type', which is one "
                 f"of {', '.join(DIFFS_OF_CHANGES)}"

@@ -173,10 +173,12 @@ class _RetainedSide:
                 "lost; join outside of the loop, or without retain=True"
             )
         # Here and not above: few dataflows are durable.
-        from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
+        from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key, names_in
 
+        key = self._keys[0]
+        what = f"by {names}" if (names := names_in(key)) else ""
         self._table = KeyedBatches(
-            self._everything, self._take_in, by_key(self._keys[0]), grows_only=True
+            self._everything, self._take_in, by_key(key), grows_only=True, what=what
         )
         states.keep(which, self._table)
 

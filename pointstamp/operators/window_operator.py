@@ -101,7 +101,7 @@ def windowed(
             function.begin(info)
         state = open_windows(windows, [side.key for side in sides], function)
         if is_durable:
-            _declare(state, info, sides, readers, function)
+            _declare(state, info, sides, windows, readers, function)
         logic: _ByTimestamps | _ByRecords
         if isinstance(clock, EventClock):
             logic = _ByRecords(state, readers, number, clock, function, info, timestamp, goes_on)
@@ -351,12 +351,18 @@ def _declare(
     state: OpenWindows,
     info: OperatorInfo,
     sides: list[Side],
+    windows: Sliding | Sessions,
     readers: list[EventTimes],
     function: WindowFunction,
 ) -> None:
     """Have windows that are open outlast the program."""
     # Here and not above: few dataflows are durable.
-    from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
+    from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key, names_in
+
+    # A snapshot is of the same windows; by another lateness, or clock, they go on.
+    of_sides = "; ".join(
+        f"{names_in(side.time) or 'a time'} by {names_in(side.key) or 'a key'}" for side in sides
+    )
 
     hashes = [
         by_key(one_key if side.key is None else function.stored_key(number, side.key))
@@ -374,6 +380,7 @@ def _declare(
         lambda: (((of, [r.kind for r in readers]), part) for of, part in state.stored()),
         restore,
         lambda tag, part: hashes[tag[0][0]](tag, part),
+        what=f"{windows!r} of {of_sides}",
     )
     info.states.keep("windows", table)
 

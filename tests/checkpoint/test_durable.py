@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import pointstamp as ps
@@ -436,7 +437,8 @@ def test_operators_are_found_again_by_name(tmp_path: Path) -> None:
 def test_an_operator_that_is_new_is_said_and_refused_unless_allowed(tmp_path: Path) -> None:
     snapshot_of(["A"], tmp_path)
     with pytest.raises(
-        WorkerError, match=r"new, say so: allow_new=\['program/B'\]\. .*snapshot \['program/A'\]$"
+        WorkerError,
+        match=r"of what 'program/B' keeps in 'counts'.* say so: allow_new=\['program/B'",
     ) as e:
         snapshot_of(["A", "B"], tmp_path)
     assert isinstance(e.value.__cause__, CheckpointStructureError)
@@ -447,7 +449,7 @@ def test_an_operator_that_is_new_is_said_and_refused_unless_allowed(tmp_path: Pa
 def test_an_operator_that_is_missing_is_said_and_refused_unless_allowed(tmp_path: Path) -> None:
     snapshot_of(["A", "B"], tmp_path)
     with pytest.raises(
-        WorkerError, match=r"has state of \['program/B'\].* dataflow has \['program/A'\]"
+        WorkerError, match=r"'program/B' kept in 'counts'.* dataflow has \['program/A'\]"
     ):
         snapshot_of(["A"], tmp_path)
     found = snapshot_of(["A"], tmp_path, {"allow_missing": ["program/B"]})
@@ -458,12 +460,12 @@ def test_all_that_is_new_and_all_that_is_missing_is_said_at_once(tmp_path: Path)
     snapshot_of(["A", "B", "C"], tmp_path)
     with pytest.raises(
         WorkerError,
-        match=r"of the snapshot at 0: \['program/D', 'program/E'\] keep .* "
+        match=r"at 0: it has nothing of what 'program/D' keeps in 'counts', 'program/E' keeps .* "
         r"allow_new=\['program/D', 'program/E'\]; .* allow_missing=\['program/B', 'program/C'\]\. ",
     ):
         snapshot_of(["A", "D", "E"], tmp_path)
     allowed = {"allow_new": ["program/D"], "allow_missing": ["program/B"]}
-    with pytest.raises(WorkerError, match=r"\['program/E'\] keep .* of \['program/C'\], which"):
+    with pytest.raises(WorkerError, match=r"what 'program/E' keeps .* have: 'program/C' kept"):
         snapshot_of(["A", "D", "E"], tmp_path, allowed)
 
 
@@ -473,6 +475,52 @@ def test_a_kind_of_which_an_earlier_version_said_less_is_the_same(tmp_path: Path
     assert durable.stored("program/A", "counts", "keys and values: sums")
     with pytest.raises(CheckpointStructureError, match="has keys; the snapshot at 0 has keys and"):
         durable.stored("program/A", "counts", "keys")
+
+
+def _joined(*keys: Any) -> Any:
+    return lambda a, b: a.join(b, *keys, retain=True)
+
+
+def _in_windows(windows: Any, time: Any = "t", key: Any = "k") -> Any:
+    return lambda a, b: a.window(windows, time=time, key=key)[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (_joined("k"), _joined("t"), "by t; .*batches: by k there"),
+        (_joined("k"), _joined(["k", "t"]), "by k, t; .*batches: by k there"),
+        (_in_windows(ps.Tumbling(9)), _in_windows(ps.Tumbling(4)), r"size=4\) of t by k; .*size=9"),
+        (_in_windows(ps.Sessions(9)), _in_windows(ps.Sessions(4)), r"gap=4\) of t by k; .*gap=9"),
+        (_in_windows(ps.Tumbling(9)), _in_windows(ps.Tumbling(9), "k"), "of k by k; .* of t by k"),
+        (_in_windows(ps.Tumbling(9)), _in_windows(ps.Tumbling(9), key="t"), "of t by t; .* by k "),
+    ],
+)
+def test_windows_and_joins_of_streams_by_other_columns_are_refused(
+    before: Any, after: Any, said: str, tmp_path: Path
+) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    columns = pa.record_batch({"k": [1, 2], "t": [3, 4]})
+
+    def main(worker: ps.Worker, build: Any) -> None:
+        durable = Durable(checkpoint, checkpoint.latest())
+        with worker.dataflow("program", durable=durable) as scope:
+            (left, a), (right, b) = scope.new_input(), scope.new_input()
+            build(a, b)
+        epoch = durable.epoch + 1
+        snapshot = worker.snapshot(epoch)
+        for input in (left, right):
+            input.send_batch(columns)
+            input.advance_to(epoch + 1)
+        worker.step_while(lambda: not snapshot.done)
+        checkpoint.commit_manifest(epoch, [snapshot.part], {})
+        worker.close_inputs()
+        worker.run()
+
+    for _ in range(2):
+        ps.execute(main, before)
+    with pytest.raises(WorkerError, match=f"CheckpointStructureError: .* has batches: .*{said}"):
+        ps.execute(main, after)
 
 
 def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:

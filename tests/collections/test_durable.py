@@ -269,7 +269,7 @@ def test_what_is_kept_otherwise_is_another_program() -> None:
         checkpoint = Checkpoint(folder)
         _, parts = updates_of(program, Durable(checkpoint), 3, 1)
         manifest = checkpoint.commit_manifest(3, parts, {})
-        with pytest.raises(WorkerError, match=r"CheckpointStructureError: .* has state of .*TopK"):
+        with pytest.raises(WorkerError, match=r"CheckpointStructureError: .* has state .*TopK"):
             updates_of(Everything(lambda t: t), Durable(checkpoint, manifest), None, 1)
 
 

@@ -134,6 +134,7 @@ def test_a_change_feed() -> None:
         (debezium, message("d", None, None), "without 'before'"),
         (debezium, {"op": "d", "before": {"b": 1}}, "whose 'before' has no"),
         (feed, {"a": 1, "b": 2}, "needs dicts with '_change_type'"),
+        (feed, {"a": 1, "b": 2, "_change_type": ["insert"]}, "needs dicts with '_change_type'"),
         (feed, {"a": 1, "_change_type": "insert"}, "has the keys"),
     ],
 )

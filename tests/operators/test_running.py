@@ -181,7 +181,9 @@ def test_aggregates_that_are_others_do_not_go_on(tmp_path: Any) -> None:
 
     for _ in range(2):
         ps.execute(main, "max")
-    with pytest.raises(WorkerError, match="keeps a table 'x_sum by k'"):
+    with pytest.raises(
+        WorkerError, match=r"'totals/RunningAggregate' keeps in 'x_sum by k'.* kept in 'x_max by k'"
+    ):
         ps.execute(main, "sum")
 
 

@@ -172,6 +172,31 @@ def test_expressions_of_programs_have_times_of_the_zone_of_the_session(spark, zo
     assert (first.id, first.day, first.hour, first.since) == tuple(row)
 
 
+WRITTEN = [
+    *("2024", "2024-02", "2024-2-9", "+2024-02-09", "2024-02-09 1:2:3", "2024-02-09 01:02"),
+    *("2024-02-09T01:02:03.5", "2024-02-09 01:02:03.123456789", " 2024-02-09 01:02:03 "),
+    *("2024-02-09 01:02:03 UTC", "2024-02-09 01:02:03Z", "2024-02-09 01:02:03+01:00"),
+    *("2024-02-09 01:02:03 Europe/Berlin", "2024-02-09 01:02:03 GMT+3", "2050-07-01 12:00:00"),
+    *("2024-00-09", "2024-02-30", "2024-02-09 25:00:00", "2024-02-09 1", "noon", "", "20240209"),
+    *("2024-02-09 01:02:03 Nowhere/Else", "2024-02-09 01:02:03 +", "1d", "-1.5e3F", "1e", "d"),
+]
+
+
+def test_texts_are_the_times_and_numbers_that_spark_takes_them_for(spark, zone):
+    frame = spark.createDataFrame([(text,) for text in WRITTEN], "t string")
+    casts = [f"try_cast(t as {kind})" for kind in ("timestamp", "timestamp_ntz", "date", "double")]
+    expected = frame.selectExpr(*casts).toArrow()
+    for cast, column in zip(casts, expected.columns, strict=True):
+        tree = in_zone(parse_sql(cast), zone)
+        found = values_of(tree, column_of(frame.toArrow(), "texts"), len(WRITTEN))
+        differences = [
+            each
+            for each in zip(WRITTEN, plain(found), plain(column), strict=True)
+            if each[1] != each[2]
+        ]
+        assert differences == [], cast
+
+
 NUMBERS = """
     select * from values
         (1.255D, '1.255', 1.255BD, 7), (2.5D, ' 2.5 ', 2.500BD, -3),

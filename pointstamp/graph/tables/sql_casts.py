@@ -16,12 +16,13 @@ import re
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfoNotFoundError
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.errors import UsageError
-from pointstamp.graph.tables.sql_times import as_text, clock_times, moments_at
+from pointstamp.graph.tables.sql_times import as_text, clock_times, moment_of, moments_at
 from pointstamp.graph.tables.vertex_ids import is_zoned
 
 TYPES: dict[str, Any] = {
@@ -95,6 +96,8 @@ def cast_to(value: Any, name: str, zone: str | None) -> Any:
         return _timestamps(value, zone)
     if name == "timestamp_ntz" and zone is not None and is_zoned(given):
         return clock_times(value, zone)
+    if name == "timestamp_ntz" and pa.types.is_string(given):
+        return _of_arrays(value, lambda texts: _clocks(texts, has_zones=True))
     if pa.types.is_string(kind):
         return as_text(value, zone)
     if pa.types.is_timestamp(given):
@@ -117,12 +120,17 @@ def cast_to(value: Any, name: str, zone: str | None) -> Any:
         elif pa.types.is_date(kind):
             for written, whole in _SHORT_DATES:
                 value = pc.replace_substring_regex(value, written, whole)
+        elif pa.types.is_floating(kind):
+            value = pc.replace_substring_regex(
+                value, r"^([+-]?[\d.]+(?:[eE][+-]?\d+)?)[dDfF]$", r"\1"
+            )
     elif pa.types.is_floating(kind):
         return as_float(value, kind)
     return pc.cast(value, kind)
 
 
 _SHORT_DATES = (
+    (r"^\+(\d{4})", r"\1"),
     (r"(?s)^(\d{4}-\d\d?-\d\d?)[ T].*$", r"\1"),  # what follows is no part of it
     (r"^(\d{4})-(\d)(-|$)", r"\1-0\2\3"),
     (r"^(\d{4}-\d\d)-(\d)$", r"\1-0\2"),
@@ -211,9 +219,22 @@ def _timestamps(value: Any, zone: str | None) -> Any:
         is_text = pa.types.is_string(kind)
         if is_text and zone is not None:
             return _of_arrays(value, lambda values: _moments(values, zone))
-        clocks = pc.cast(pc.utf8_trim_whitespace(value) if is_text else value, TYPES["timestamp"])
+        clocks = _of_arrays(value, _clocks) if is_text else pc.cast(value, TYPES["timestamp"])
         return clocks if zone is None else moments_at(clocks, zone)
     return pc.cast(micros, pa.timestamp("us", None if zone is None else "UTC"))
+
+
+def _clocks(texts: Any, has_zones: bool = False) -> Any:
+    """Texts as times without a zone; one that they have is no part of it, or is an error."""
+    texts = pc.utf8_trim_whitespace(texts)
+    try:
+        return pc.cast(texts, TYPES["timestamp"])
+    except pa.ArrowInvalid:
+        found = [None if text is None else _time(text) for text in texts.to_pylist()]
+        if not has_zones and any(one is not None and one.tzinfo is not None for one in found):
+            raise
+    clocks = [None if one is None else one.replace(tzinfo=None) for one in found]
+    return pa.array(clocks, TYPES["timestamp"])
 
 
 def _moments(texts: Any, zone: str) -> Any:
@@ -231,10 +252,25 @@ def _moments(texts: Any, zone: str) -> Any:
     )
 
 
+_TIME = re.compile(
+    r"\+?(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:[ T]"
+    r"(?:(\d\d?)(?::(\d\d?)(?::(\d\d?)(?:\.(\d*))?)?)? *(\S+)?)?)?)?)?"
+)
+"""A time as SQL lets it be written: what is left out is the least, and a zone may follow."""
+
+
 def _time(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text)
-    except ValueError as error:
+        if (found := _TIME.fullmatch(text)) is None:
+            raise ValueError(text)
+        *whole, fraction, zone = found.groups()
+        year, month, day, hour, minute, second = (
+            (said or least).zfill(2) for said, least in zip(whole, "011000", strict=True)
+        )
+        micros = (fraction or "")[:6].ljust(6, "0")
+        time = datetime.fromisoformat(f"{year}-{month}-{day}T{hour}:{minute}:{second}.{micros}")
+        return time if zone is None else moment_of(time, zone)
+    except (ValueError, ZoneInfoNotFoundError) as error:
         raise ValueError(f"{text!r} is no timestamp") from error
 
 
