@@ -47,6 +47,7 @@ from pointstamp.graph.tables.vertex_ids import array_of_ids
 from pointstamp.graph.tables.vertex_program import ProgramFlow, named_of
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.spark.actions import whole
+from pointstamp.spark.arrow_schemas import arrow_schema_of
 from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.collations import check_collations, check_program
 from pointstamp.spark.column_trees import OF_CONDITIONS, aggregate_tree, is_column, tree_of
@@ -599,9 +600,7 @@ def _trees_of(columns: Any) -> Any:
 
 
 def _arrow(schema: StructType) -> Any:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(schema, timezone="UTC")
+    return arrow_schema_of(schema, "what the graph needs")
 
 
 def _is_found_by_workers(of_id: DataType) -> bool:

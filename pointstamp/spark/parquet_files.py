@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from pointstamp.errors import SourceError
+from pointstamp.spark.arrow_schemas import arrow_schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -137,11 +138,9 @@ def parquet_scan(frame: DataFrame, plan: str) -> ParquetScan | None:
 
     One that was planned while Spark kept its records would name no files.
     """
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     if not is_plain_scan(plan):
         return None
-    schema = to_arrow_schema(frame.schema, timezone="UTC")
+    schema = arrow_schema_of(frame.schema, "a table")
     names = schema.names
     if not names or len({*names}) < len(names) or not {*schema.types} <= _PLAIN:
         return None

@@ -9,6 +9,8 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.errors import SerializationError
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
@@ -27,7 +29,16 @@ class PickledJob:
 
         self._met: Any = context._pickled_broadcast_vars
         serializer: Any = CloudPickleSerializer  # which has no annotations
-        self._bytes: bytes = serializer().dumps(job)
+        try:
+            self._bytes: bytes = serializer().dumps(job)
+        except Exception as error:
+            # Here and not above: all jobs but those that fail do without.
+            from pointstamp.operators.building import name_of
+
+            raise SerializationError(
+                f"the function {name_of(job.build)} cannot be pickled and so not be sent to the "
+                f"workers, with all that it refers to: {error}"
+            ) from error
         self._broadcast = list(self._met)
         self._met.clear()
 

@@ -50,6 +50,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import BuildError, SparkSetupError, UsageError
+from pointstamp.spark.arrow_schemas import arrow_schema_of
 from pointstamp.spark.held_slots import held_by_services
 from pointstamp.spark.session import (
     check_allocation,
@@ -201,8 +202,6 @@ def run(
 
         run(triangles, {"edges": edges}, "a long, b long, c long").show()
     """
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     from pointstamp.communication.authentication import new_secret
     from pointstamp.communication.target import check_workers
     from pointstamp.communication.tcp import check_connections
@@ -257,7 +256,7 @@ def run(
     reads_records = not scans and (fused or scanned.is_scanned(workers))
     # Spark reads a text that is not simple here; nothing runs.
     struct = deepcopy(struct_of(schema))  # the program may go on to change its own
-    arrow_schema = to_arrow_schema(struct, timezone="UTC")
+    arrow_schema = arrow_schema_of(struct, "the results")
     plural = "" if workers == 1 else "s"
     description = f"pointstamp: {_title(build)}, {workers} worker{plural}"
     job = Job(
@@ -321,7 +320,6 @@ def _checked(
 ) -> str | StructType:
     """The schema of the results, which are those that the dataflow has if that is known."""
     import pyarrow
-    from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
     from pointstamp.containers.conform import conform
@@ -330,7 +328,7 @@ def _checked(
     from pointstamp.spark.known_schemas import struct_of
 
     schemas = {
-        name: to_arrow_schema(frame.schema, timezone="UTC") for name, frame in inputs.items()
+        name: arrow_schema_of(frame.schema, f"the input {name!r}") for name, frame in inputs.items()
     }
     stream = dry_build(build, schemas, workers, by_name=by_name)
     if schema is None:
@@ -344,7 +342,7 @@ def _checked(
         struct = struct_of(schema)
         if isinstance(struct, StructType):
             nothing = pyarrow.RecordBatch.from_pylist([], schema=stream.schema)
-            conform(nothing, to_arrow_schema(struct, timezone="UTC"))
+            conform(nothing, arrow_schema_of(struct, "the results"))
     return schema
 
 

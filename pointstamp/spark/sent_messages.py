@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SchemaError
+from pointstamp.spark.arrow_schemas import arrow_schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,13 +26,13 @@ def sent_by(triplets: DataFrame, end: str, call: Callable[[Any], Any]) -> DataFr
     """
     import pyarrow as pa
     import pyarrow.compute as pc
-    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     from pointstamp.containers.conform import conform
     from pointstamp.graph.tables.messages import MESSAGE, Function
 
     function = Function(call, "messages to sources" if end == "src" else "messages to targets")
-    schema = to_arrow_schema(triplets.schema, timezone="UTC")
+    schema = arrow_schema_of(triplets.schema, "the triplets")
     kind = function.values(iter([pa.RecordBatch.from_pylist([], schema)])).type
     if pa.types.is_null(kind):
         raise SchemaError(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
+from pointstamp.spark.arrow_schemas import arrow_schema_of
 from pointstamp.spark.held_slots import held_by_services, hold
 from pointstamp.spark.installation import check_executors
 from pointstamp.spark.session import (
@@ -253,13 +254,13 @@ def _check(spark: SparkSession, workers: int) -> None:
 def _schemas(given: Any) -> Any:
     if not isinstance(given, Mapping):
         return given  # which is refused where all are
-    return {name: _schema(schema) for name, schema in given.items()}
+    return {name: _schema(name, schema) for name, schema in given.items()}
 
 
-def _schema(given: Any) -> Any:
+def _schema(name: str, given: Any) -> Any:
     """The Arrow schema that Spark has for this one; what is none is left to be refused."""
     import pyarrow as pa
-    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+    from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
     from pointstamp.spark.known_schemas import struct_of
@@ -268,4 +269,4 @@ def _schema(given: Any) -> Any:
         given = struct_of(given)
     elif isinstance(given, pa.Schema):
         given = from_arrow_schema(given)
-    return to_arrow_schema(given, timezone="UTC") if isinstance(given, StructType) else given
+    return arrow_schema_of(given, repr(name)) if isinstance(given, StructType) else given

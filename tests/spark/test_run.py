@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from pointstamp.errors import (
     BuildError,
     ColumnError,
     SchemaError,
+    SerializationError,
     SparkSetupError,
     UsageError,
 )
@@ -207,6 +209,38 @@ def test_columns_of_any_type_pass_through(spark):
     result = run(same, {"records": frame}, schema)
     assert result.schema == frame.schema
     assert result.collect() == frame.collect()
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("make_ym_interval(1, 2)", "interval year to month"),
+        ("make_interval(1, 2)", "interval"),
+        ("array()", "array<void>"),
+    ],
+)
+def test_a_column_that_arrow_has_no_type_for_is_named(spark, column, kind):
+    odd = spark.range(3).selectExpr("id", f"{column} as odd")
+    said = f"column 'odd' of {{}} is {kind}, which Arrow has no type for: cast it"
+    with pytest.raises(SchemaError, match=re.escape(said.format("the input 'records'"))):
+        run(same, {"records": odd}, "id long")
+    with pytest.raises(SchemaError, match=re.escape(said.format("the results"))):
+        run(same, {"records": spark.range(3)}, odd.schema)
+    edges = odd.selectExpr("id as src", "id + 1 as dst", "odd")
+    with pytest.raises(SchemaError, match=re.escape(said.format("what the graph needs"))):
+        pointstamp.spark.graph(edges, workers=1).find("(a)-[e]->(b)").collect()
+
+
+def test_a_function_that_is_not_pickled_is_named(spark):
+    lock = threading.Lock()
+
+    def build(scope, records):
+        return records.inspect_batch(lambda time, batch: lock)
+
+    with pytest.raises(
+        SerializationError, match=r"the function .*build.* cannot be .* '_thread.lock"
+    ):
+        run(build, {"records": spark.range(3)}, "id long")
 
 
 def test_strings_are_keys_and_dictionaries_come_out_as_their_values(spark):
