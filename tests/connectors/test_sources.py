@@ -433,7 +433,7 @@ def test_a_partition_that_was_read_in_part_must_be_there_when_a_run_goes_on(
         ps.run(summed(Ranges({"a": 1}), sink), checkpoint=tmp_path)
     assert PartitionLostError in cause(error)
     with pytest.raises(
-        WorkerError, match=r"has state of .'flow/Sink', 'flow/StateMachine'"
+        WorkerError, match=r"'flow/Sink' kept in 'tokens', 'flow/StateMachine' kept in 'states'"
     ) as error:
         ps.run(lambda scope: scope.source(Ranges({"b": 1})), checkpoint=tmp_path)
     assert CheckpointStructureError in cause(error)

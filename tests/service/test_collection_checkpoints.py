@@ -306,7 +306,7 @@ def test_what_does_not_fit_the_checkpoint_is_refused(tmp_path: Path) -> None:
         "has records of output 'result', which this service has": lambda: again(
             lambda scope, t: {"other": one(scope, t)}, "a long, b string"
         ),
-        "Distinct.*does not have": lambda: again(
+        "does not have: 'service/Distinct' kept in 'rows'": lambda: again(
             lambda scope, t: t.select("a"), "a long, b string"
         ),
     }
