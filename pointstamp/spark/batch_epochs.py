@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.checkpoint.objects import objects_at
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import WorkerConfig
@@ -49,6 +50,11 @@ from pointstamp.spark.task import controlled, rendezvous, reporting
 
 Rows = Iterable[pa.RecordBatch]
 
+RUN_ID = "spark.jobGroup.id"
+"""The local property in which Spark has for a batch of a stream which run of a query it is of."""
+
+_CALLS = "calls"
+
 
 @dataclass(frozen=True)
 class BatchTask:
@@ -62,11 +68,14 @@ class BatchTask:
         By input, what makes columns of changes of a batch that arrives.
     uri : str
         Of the folder that has one for each query.
+    call : str
+        Which `maintain_stream` it is of.
     """
 
     spec: ServiceSpec
     decode: Mapping[str, Decode]
     uri: str
+    call: str
     secret: bytes = field(repr=False)
     control: WorkerConfig
     certificates: Certificates | None
@@ -82,7 +91,7 @@ class BatchTask:
     ) -> BatchTask:
         """That of a query which is made now."""
         control = worker_config(spark, certificates)
-        return cls(spec, decode, uri, new_secret(), control, certificates)
+        return cls(spec, decode, uri, uuid.uuid4().hex, new_secret(), control, certificates)
 
     def __call__(self, rows: Rows) -> Iterator[pa.RecordBatch]:
         """What changed of the result, as packed batches; in a task."""
@@ -102,6 +111,9 @@ class BatchTask:
         with controlled(self.control, context.partitionId()) as control:
             communicator = rendezvous(context, self.secret, control, self.certificates)
             with reporting(communicator, control):
+                if communicator.index == 0:
+                    run = context.getLocalProperty(RUN_ID)
+                    check_alone(f"{self.uri}/{query}", run, self.call)
                 worker = Worker(communicator)
                 with closing(worker), registered(worker):
                     committed = kept.run(worker, self.spec, self.decode, arrivals)
@@ -148,6 +160,39 @@ class StreamOfChanges:
         struct = type(given)([given[each] for each in needed])
         selected = known(frame.select(*map(column_of, needed)), struct)
         return cls(name, schema, selected, partial(how.changes, wire=columns_of_changes(schema)))
+
+
+def check_alone(folder: str, run: str | None, call: str) -> None:
+    """Refuse two calls of `maintain_stream` whose batches are kept in one folder of a query.
+
+    Their batches have the same names, so that one of them would be given what the other has
+    computed. Each run of a query leaves a mark of its call before it looks for others: of two at
+    once one sees the other, or both do. The next run of the query is of another call, which may
+    differ: it removes the marks of former runs.
+
+    run : which one of the query it is, as Spark numbers them; a program may have changed that
+
+    Raises
+    ------
+    UsageError
+    """
+    try:
+        run = str(uuid.UUID(run))
+    except (TypeError, ValueError):  # a name that a program gave, perhaps to several runs
+        return
+    marks, mine = objects_at(folder), f"{run}.{call}"
+    found = marks.files(_CALLS)
+    if mine not in found:
+        marks.put(f"{_CALLS}/{mine}", [b""])
+        for mark in found:
+            if not mark.startswith(f"{run}."):
+                marks.delete(f"{_CALLS}/{mark}")
+        found = marks.files(_CALLS)
+    if any(mark.startswith(f"{run}.") and mark != mine for mark in found):
+        raise UsageError(
+            "two calls of maintain_stream are in one query, and both keep its batches in "
+            f"{folder}: give each a checkpoint= of its own"
+        )
 
 
 class KeptBatches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,11 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint
-from pointstamp.errors import CheckpointError, WorkerError
+from pointstamp.errors import CheckpointError, UsageError, WorkerError
 from pointstamp.service.changes_columns import columns_of_changes
 from pointstamp.service.epoch_run import stored_changes
 from pointstamp.service.spec import RESULT, service_spec
-from pointstamp.spark.batch_epochs import KeptBatches, gathered
+from pointstamp.spark.batch_epochs import KeptBatches, check_alone, gathered
 from pointstamp.spark.feed_forms import Signed
 
 SALES = {"sales": "shop long, cents long"}
@@ -97,3 +98,21 @@ def test_values_are_gathered_in_the_order_of_workers() -> None:
 
     expected = [{"is": 0}, {"is": 1}, {"is": 2}], [None, None, None]
     assert list(ps.execute(main, workers=3, threads=True)) == [expected] * 3
+
+
+def test_two_calls_in_one_run_of_a_query_are_refused_and_those_of_former_runs_are_not(
+    tmp_path: Path,
+) -> None:
+    runs = [str(uuid.UUID(int=number)) for number in range(2)]
+    for run in runs:  # started again, it is of another call
+        for _ in range(2):
+            check_alone(str(tmp_path), run, f"call of {run}")
+    assert len([*(tmp_path / "calls").iterdir()]) == 1
+    for _ in range(2):
+        for call in ("other", f"call of {runs[1]}"):
+            with pytest.raises(UsageError, match="two calls of maintain_stream are in one query"):
+                check_alone(str(tmp_path), runs[1], call)
+    # What is no run as Spark numbers them is not known to be one.
+    for run in (None, "", "mine"):
+        for call in ("a", "b"):
+            check_alone(str(tmp_path), run, call)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions
 
 import pointstamp as ps
 import pointstamp.spark
@@ -136,6 +138,29 @@ def test_a_row_that_does_not_fit_has_the_query_fail_and_changes_nothing(
     assert written(kept(spark, tmp_path, 1), tmp_path) == [
         (1, [(1, 1, 1_200, "delete", 1), (1, 2, 7_000, "insert", 1)])
     ]
+
+
+def test_two_collections_of_one_query_need_two_folders(spark: Any, tmp_path: Path) -> None:
+    put(tmp_path / "files", 0)
+
+    def both(*folders: str) -> Any:
+        # Of the same columns, so that nothing but the values would differ.
+        each = [
+            kept(spark, tmp_path, 1, partial(shops, least), checkpoint=tmp_path / folder)
+            for least, folder in zip((0, 2_000), folders, strict=True)
+        ]
+        return each[0].union(each[1]).withColumn("_commit_timestamp", functions.lit(None))
+
+    for _ in range(2):
+        with pytest.raises(Exception, match="two calls of maintain_stream are in one query"):
+            written(both("state", "state"), tmp_path)
+    assert written(both("one", "other"), tmp_path) == [
+        (0, [(1, "insert", 0), (2, "insert", 0), (2, "insert", 0)])
+    ]
+
+
+def shops(least: int, scope: Any, sales: Any) -> Any:
+    return sales.filter(col("cents") >= least).select("shop").distinct()
 
 
 def test_what_cannot_be_kept_is_refused_by_the_call(spark: Any, tmp_path: Path) -> None:
