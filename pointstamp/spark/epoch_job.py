@@ -75,7 +75,10 @@ class EpochJob:
         for name, frame in changes.items():
             self._forms[name].check(frame.schema, schemas[name], f"input {name!r}")
         # What is not needed, as others are shuffled.
-        self._frames = {name: frame.drop(TIMESTAMP) for name, frame in changes.items()}
+        self._frames = {
+            name: frame if TIMESTAMP in schemas[name].names else frame.drop(TIMESTAMP)
+            for name, frame in changes.items()
+        }
         self._spec = service_spec(build, {}, {}, {}, schemas)
         for name, schema in self._spec.maintained.items():
             feed_schema(schema, name)  # which raises if it has none

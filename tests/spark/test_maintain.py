@@ -168,6 +168,20 @@ def test_rows_that_are_added(spark: Any, tmp_path: Path) -> None:
         assert found(changed) == [*gone, ((1, b), "insert", epoch)]
 
 
+def test_a_column_may_be_called_as_one_of_a_feed(spark: Any, tmp_path: Path) -> None:
+    frame = spark.sql("SELECT 1L a, timestamp'2026-01-02 03:04:05' _commit_timestamp, 7L v")
+    for form, given in [("append", frame), ("cdf", frame), ("diff", frame.selectExpr("*", "2 n"))]:
+        changed = pointstamp.spark.maintain(
+            lambda scope, t: t.select("a", "v"),
+            *(spark, {"t": given}),
+            form=form,
+            diff="n" if form == "diff" else None,
+            checkpoint=tmp_path / form,
+            workers=1,
+        )
+        assert found(changed) == [((1, 7), "insert", 0)] * (2 if form == "diff" else 1)
+
+
 def test_the_first_run_is_repeated_with_the_whole_tables_that_it_was_given(
     spark: Any, tmp_path: Path
 ) -> None:
