@@ -43,7 +43,7 @@ from pointstamp.spark.access import QUERY_ID
 from pointstamp.spark.driver_control import worker_config
 from pointstamp.spark.feed_forms import change_column, form_of, given_schemas, table_columns
 from pointstamp.spark.known_schemas import columns_of_frame, known
-from pointstamp.spark.merging import column_of
+from pointstamp.spark.mapped_columns import selected
 from pointstamp.spark.packed_batches import PackedBatch
 from pointstamp.spark.source import BATCH_ID
 from pointstamp.spark.task import controlled, rendezvous, reporting
@@ -158,8 +158,8 @@ class StreamOfChanges:
         # has batches end in the middle of one.
         needed = [*schema.names, *filter(None, [change_column(how)])]
         struct = type(given)([given[each] for each in needed])
-        selected = known(frame.select(*map(column_of, needed)), struct)
-        return cls(name, schema, selected, partial(how.changes, wire=columns_of_changes(schema)))
+        found = known(selected(frame, needed), struct)
+        return cls(name, schema, found, partial(how.changes, wire=columns_of_changes(schema)))
 
 
 def check_alone(folder: str, run: str | None, call: str) -> None:

@@ -20,7 +20,9 @@ from pointstamp.errors import EpochError, StoppedError, UsageError
 from pointstamp.service.collection_handles import CollectionOutput
 from pointstamp.service.conversions import epoch_of
 from pointstamp.service.protocol import NEVER
-from pointstamp.spark.merging import Merge, check_table, column_of
+from pointstamp.spark.frame_checks import check_all_names
+from pointstamp.spark.mapped_columns import Named, numbered
+from pointstamp.spark.merging import Merge, check_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,14 +73,14 @@ class SparkOutput(CollectionOutput):
             return self._side.spark.createDataFrame(table, _records(columns))
         epoch = self._readable(epoch)
         options = {**self._options(SNAPSHOT), "epoch": str(epoch)}
-        of_workers = self._side.spark.read.format("pointstamp").options(**options).load()
+        # Columns by their places, as Spark may not find two of them by their names.
+        of_workers = numbered(self._side.spark.read.format("pointstamp").options(**options).load())
         # A worker of a service that began again may have what was there before, and another one
         # what has changed since.
-        *names, diff = columns.names
-        added_up = of_workers.groupBy(*map(column_of, names)).agg(
-            functions.sum(column_of(diff)).alias(diff)
-        )
-        return added_up.mapInArrow(_Copies(self.schema, self.name), _records(columns))
+        *names, diff = of_workers.columns
+        added_up = of_workers.groupBy(*names).agg(functions.sum(diff).alias(diff))
+        copies = Named(_Copies(self.schema, self.name), columns.names)
+        return added_up.mapInArrow(copies, _records(columns))
 
     def change_feed(self, *, discard: bool = True) -> DataFrame:
         """A stream of what changes, each epoch once, with the columns of Delta's change data feed.
@@ -136,11 +138,15 @@ class SparkOutput(CollectionOutput):
 
         names = column_names(key, f"upserts of {self.name}")
         columns = from_arrow_schema(upsert_schema(self.schema, names, self.name))
+        changes = self._stream(DIFF, discard)
+        task = Named(_ToUpserts(self.schema, tuple(names), self.name), changes.columns)
         # All changes of a key to one task, as two of them may be of two workers.
-        by_key = self._stream(DIFF, discard).repartition(
-            self._service.workers, *map(column_of, names)
+        places = [self.schema.names.index(name) for name in names]
+        changes = numbered(changes)
+        by_key = changes.repartition(
+            self._service.workers, *(changes.columns[place] for place in places)
         )
-        return by_key.mapInArrow(_ToUpserts(self.schema, tuple(names), self.name), columns)
+        return by_key.mapInArrow(task, columns)
 
     def merge_into(
         self, table: str, key: str | Sequence[str], *, discard: bool = True, name: str | None = None
@@ -184,6 +190,7 @@ class SparkOutput(CollectionOutput):
         wanted_by = f"output {self.name!r} merged into {table}"
         folder = self._side.query_folder("merge", name or f"{self.name} into {table}", wanted_by)
         check_table(self._side.spark, table, wanted_by)
+        check_all_names(upserts, f"rows of {wanted_by}")
         merge = Merge(table, tuple(self.schema.names), tuple(names))
         return self._side.start(upserts.writeStream.foreachBatch(merge), folder, wanted_by)
 

@@ -205,6 +205,12 @@ def check_columns(
             f"{where} is given a DataFrame that {' and '.join(said)}: its columns are "
             f"{', '.join(given.names)}, and should be {', '.join(expected)}; select them"
         )
+    twice = [name for name in expected if given.names.count(name) > 1]
+    if twice:
+        raise SchemaError(
+            f"{where} is given a DataFrame with two columns {twice[0]!r}: its columns are "
+            f"{', '.join(given.names)}, and should be {', '.join(expected)}; select them"
+        )
     for name, types in besides.items():
         check_type(given, name, types, where)
     for column in schema.columns:

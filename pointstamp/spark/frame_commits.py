@@ -37,6 +37,7 @@ from pointstamp.service.protocol import TICK_S, StagingHandle, decode, encode
 from pointstamp.spark.access import QUERY_ID
 from pointstamp.spark.call_sites import CallSite, call_site, called_at
 from pointstamp.spark.feed_forms import ChangesOfRows, FeedForm
+from pointstamp.spark.mapped_columns import mapped_in_arrow
 from pointstamp.spark.session import context_of
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class FrameCommits:
 
         def job() -> Sequence[Any]:
             task = staging(side.access, name, epoch, form, staged_as)
-            return frame.mapInArrow(task, "handle string, wrong string").collect()
+            return mapped_in_arrow(frame, task, "handle string, wrong string").collect()
 
         rows = side.registration.repeated(job)
         wrong = [row.wrong for row in rows if row.wrong is not None]

@@ -72,7 +72,9 @@ def last_of_each(upserts: DataFrame, key: Sequence[str]) -> DataFrame:
 
     row = functions.struct(*map(column_of, upserts.columns))
     last = functions.max_by(row, column_of(VERSION)).alias("row")
-    return upserts.groupBy(*map(column_of, key)).agg(last).select("row.*")
+    # A column of the key may be called as the row is.
+    keys = [column_of(name).alias(f"key {place}") for place, name in enumerate(key)]
+    return upserts.groupBy(*keys).agg(last).select("row.*")
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.errors import BuildError, SparkSetupError, UsageError
 from pointstamp.spark.arrow_schemas import arrow_schema_of
 from pointstamp.spark.held_slots import held_by_services
+from pointstamp.spark.mapped_columns import MapInArrow, mappable
 from pointstamp.spark.session import (
     check_allocation,
     check_running,
@@ -73,8 +74,6 @@ if TYPE_CHECKING:
     from pointstamp.metrics.endpoint import MetricsEndpoint
 
 LOGGER = logging.getLogger("pointstamp.spark")
-
-MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
 def run(
@@ -283,7 +282,7 @@ def run(
     dealt = {number: frame for number, frame in enumerate(frames) if number not in scans}
     read = [frames[number] for number in scans]
     if reads_records:
-        arrived = _mappable(frames[0])
+        arrived = mappable(frames[0])
     elif dealt:
         arrived = arriving(dealt, workers)
     else:
@@ -355,19 +354,8 @@ def arriving(frames: Mapping[int, DataFrame], workers: int) -> DataFrame:
     dealt = []
     for number, frame in frames.items():
         task = _distribute(number, workers, frame.schema.names)
-        dealt.append(_mappable(frame).mapInArrow(task, packed))
+        dealt.append(mappable(frame).mapInArrow(task, packed))
     return reduce(_union, dealt).repartitionById(workers, "worker")
-
-
-def _mappable(frame: DataFrame) -> DataFrame:
-    """`frame`, with other names where `mapInArrow` does not find columns by theirs."""
-    names = frame.schema.names
-    folded = {name.casefold() for name in names}
-    if len(folded) < len(names) or any(set(".`*").intersection(name) for name in names):
-        # To `mapInArrow` a dot leads to a field and a star is all columns, and it finds a column
-        # by a name in other letters' case: it finds no such column, or two.
-        return frame.toDF(*(f"c{i}" for i in range(len(names))))
-    return frame
 
 
 def _beside(arrived: DataFrame, read: Iterable[DataFrame]) -> DataFrame:

@@ -14,6 +14,7 @@ from pointstamp.spark.access import RESTART_S, Access, check_columns, staging
 from pointstamp.spark.call_sites import CallSite, call_site, called_at
 from pointstamp.spark.driver_control import LOOPBACK, control_of, worker_config
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
+from pointstamp.spark.mapped_columns import mapped_in_arrow
 from pointstamp.spark.run import LACKING
 
 if TYPE_CHECKING:
@@ -152,8 +153,8 @@ class Registration:
         check_columns(data.columns, f"input {input!r}", self._access.inputs[input].names)
 
         def job() -> Sequence[Any]:
-            frame = data.mapInArrow(staging(self._access, input, epoch), "handle string")
-            return list(frame.collect())
+            task = staging(self._access, input, epoch)
+            return mapped_in_arrow(data, task, "handle string").collect()
 
         with called_at(self._spark, call_site("send")):
             rows = self.repeated(job)

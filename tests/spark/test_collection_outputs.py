@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 import pointstamp as ps
 import pointstamp.spark
-from pointstamp.errors import ColumnError, EpochError, StoppedError, UsageError
+from pointstamp.errors import ColumnError, EpochError, SchemaError, StoppedError, UsageError
 from pointstamp.spark import source
 from pointstamp.spark.collection_source import schema_in_form
 
@@ -157,6 +157,42 @@ def test_upserts_have_one_row_for_each_key_and_epoch(
         (3, 1, 6, False, 2),
         (4, 1, 10, False, 1),
     ]
+
+
+def test_columns_of_all_names_go_in_and_come_out(spark: Any, tmp_path: Path) -> None:
+    names = ["k.1", "K.1", "*", "a`b"]
+    columns = ", ".join(f"`{name.replace('`', '``')}` long not null" for name in names)
+    frame = spark.createDataFrame([(1, 2, 3, 4), (5, 6, 7, 8)], columns)
+    frame.toDF(*"abcd").write.parquet(str(tmp_path / "in"))
+    schema = {"t": frame.schema}
+    with pointstamp.spark.serve(
+        lambda scope, t: t, spark, 1, collections=schema, checkpoint=tmp_path / "service"
+    ) as running:
+        running.input("t").load(frame)
+        stream = spark.readStream.schema("a long, b long, c long, d long")
+        running.input("t").follow(
+            stream.parquet(str(tmp_path / "in")).selectExpr("a", "-b", "c", "d").toDF(*names),
+            "append",
+            trigger={"availableNow": True},
+        ).awaitTermination()
+        output = running.output("result")
+        expected = [(1, -2, 3, 4), (1, 2, 3, 4), (5, -6, 7, 8), (5, 6, 7, 8)]
+        assert rows(output.to_spark(1)) == expected
+        assert output.to_spark(1).columns == names
+        found: list[Any] = []
+        query = output.upserts(["K.1", "*"], discard=False).writeStream.foreachBatch(
+            lambda batch, _: found.extend(tuple(row)[:4] for row in batch.collect())
+        )
+        query.option("checkpointLocation", str(tmp_path / "query")).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+        assert sorted(found) == expected
+        spark.sql("CREATE OR REPLACE TEMPORARY VIEW odd_names AS SELECT 1")
+        with pytest.raises(SchemaError, match=r"have the columns 'k.1' and 'K.1', which are one"):
+            output.merge_into("odd_names", key="*")
+        twice = frame.toDF(*"abcd").selectExpr("*", "a as e").toDF(*names, "k.1")
+        with pytest.raises(SchemaError, match=r"a DataFrame with two columns 'k.1': its columns"):
+            running.input("t").load(twice)
 
 
 def test_a_second_row_of_a_key_ends_the_query(spark: Any, service: Any, tmp_path: Path) -> None:

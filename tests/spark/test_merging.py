@@ -79,6 +79,14 @@ def test_names_may_be_anything(spark: Any, table: Any) -> None:
     merge(spark.createDataFrame([(1, 2, 3, 4, False, 0, None)], declared + UPSERT), 0)
     merge(spark.createDataFrame([(5, 6, 3, 4, False, 1, None)], declared + UPSERT), 1)
     assert rows(spark, name) == [(5, 6, 3, 4)]
+    name = table("`row` INT, n INT")
+    Merge(name, ("row", "n"), ("row",))(
+        spark.createDataFrame(
+            [(1, 2, False, 0, None), (1, 3, False, 1, None)], "`row` int, n int" + UPSERT
+        ),
+        0,
+    )
+    assert rows(spark, name) == [(1, 3)]
     keys = table("k INT")
     for is_deleted, found in ((False, [(1,)]), (False, [(1,)]), (True, [])):
         rows_of = spark.createDataFrame([(1, is_deleted, 0, None)], "k int" + UPSERT)
