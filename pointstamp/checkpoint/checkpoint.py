@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from copy import copy
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -17,7 +18,7 @@ from pointstamp.checkpoint.claims import CheckpointClaim, claimed, locked
 from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import CommitRecord, InputLog
 from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
-from pointstamp.checkpoint.objects import objects_at
+from pointstamp.checkpoint.objects import Objects, objects_at
 from pointstamp.checkpoint.snapshot_files import SnapshotFiles
 from pointstamp.checkpoint.staged import Staged
 from pointstamp.errors import CheckpointError, UsageError
@@ -59,11 +60,30 @@ class Checkpoint:
     def __init__(
         self, place: str | os.PathLike[str], filesystem: fs.FileSystem | None = None
     ) -> None:
-        self._objects = objects_at(place, filesystem)
+        self._keep_in(objects_at(place, filesystem))
         self.uri = _uri(place, filesystem)
         """Of the folder, for others; None where it is a path of a file system that was given."""
-        self._log = InputLog(self._objects)
-        self._snapshots = SnapshotFiles(self._objects)
+
+    def _keep_in(self, objects: Objects) -> None:
+        self._objects = objects
+        self._log = InputLog(objects)
+        self._snapshots = SnapshotFiles(objects)
+
+    def within(self, folder: str) -> Checkpoint:
+        """The checkpoint in a folder of this one's; it has no URI.
+
+        >>> Checkpoint("/tmp/a b").within("c")
+        Checkpoint('/tmp/a b/c')
+        """
+        found = copy(self)
+        found.uri = None
+        found._keep_in(self._objects.below(folder))
+        return found
+
+    @property
+    def objects(self) -> Objects:
+        """Those of the folder, among which others may have their own."""
+        return self._objects
 
     def claimed(self) -> AbstractContextManager[CheckpointClaim]:
         """Have this be the one program that commits, before it reads what there is.

@@ -80,6 +80,9 @@ class Objects(Protocol):
     def delete_folder(self, name: str) -> None:
         """Remove a folder that is empty, where there are such things."""
 
+    def below(self, name: str) -> Objects:
+        """The objects in a folder."""
+
 
 def objects_at(place: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> Objects:
     """The objects at a path, or at the URI of a file system that Arrow knows.
@@ -230,6 +233,10 @@ class LocalObjects:
         with contextlib.suppress(OSError):
             (self.root / name).rmdir()
 
+    def below(self, name: str) -> LocalObjects:
+        """Of the folder, which need not be there."""
+        return LocalObjects(self.root / name)
+
 
 class StoredObjects:
     """Objects of an object store, or of any file system that Arrow can write to.
@@ -329,6 +336,10 @@ class StoredObjects:
                 fs.FileSelector(self._path(name), allow_not_found=True)
             ):
                 self._filesystem.delete_dir(self._path(name))
+
+    def below(self, name: str) -> StoredObjects:
+        """Of the folder, which need not be there."""
+        return StoredObjects(self._filesystem, self._path(name))
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}" if self._root else name

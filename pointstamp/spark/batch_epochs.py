@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
-from pointstamp.checkpoint.objects import objects_at
+from pointstamp.checkpoint.objects import Objects
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import WorkerConfig
@@ -66,15 +66,15 @@ class BatchTask:
         Of collections alone, with one result.
     decode : mapping of str to callable
         By input, what makes columns of changes of a batch that arrives.
-    uri : str
-        Of the folder that has one for each query.
+    checkpoint : Checkpoint
+        The folder that has one for each query.
     call : str
         Which `maintain_stream` it is of.
     """
 
     spec: ServiceSpec
     decode: Mapping[str, Decode]
-    uri: str
+    checkpoint: Checkpoint
     call: str
     secret: bytes = field(repr=False)
     control: WorkerConfig
@@ -86,12 +86,12 @@ class BatchTask:
         spark: SparkSession,
         spec: ServiceSpec,
         decode: Mapping[str, Decode],
-        uri: str,
+        checkpoint: Checkpoint,
         certificates: Certificates | None,
     ) -> BatchTask:
         """That of a query which is made now."""
         control = worker_config(spark, certificates)
-        return cls(spec, decode, uri, uuid.uuid4().hex, new_secret(), control, certificates)
+        return cls(spec, decode, checkpoint, uuid.uuid4().hex, new_secret(), control, certificates)
 
     def __call__(self, rows: Rows) -> Iterator[pa.RecordBatch]:
         """What changed of the result, as packed batches; in a task."""
@@ -105,7 +105,7 @@ class BatchTask:
                 "batch, and this job is of none: give DataFrames of spark.readStream, or use "
                 "maintain, which is for what is no stream"
             )
-        kept = KeptBatches(Checkpoint(f"{self.uri}/{query}"), query, int(batch))
+        kept = KeptBatches(self.checkpoint.within(query), query, int(batch))
         names = list(self.decode)  # in the order of the streams
         arrivals = ((names[one.input], one.batch) for one in packed_batches.unpack(rows))
         with controlled(self.control, context.partitionId()) as control:
@@ -113,7 +113,7 @@ class BatchTask:
             with reporting(communicator, control):
                 if communicator.index == 0:
                     run = context.getLocalProperty(RUN_ID)
-                    check_alone(f"{self.uri}/{query}", run, self.call)
+                    check_alone(kept.checkpoint.objects, run, self.call)
                 worker = Worker(communicator)
                 with closing(worker), registered(worker):
                     committed = kept.run(worker, self.spec, self.decode, arrivals)
@@ -162,7 +162,7 @@ class StreamOfChanges:
         return cls(name, schema, found, partial(how.changes, wire=columns_of_changes(schema)))
 
 
-def check_alone(folder: str, run: str | None, call: str) -> None:
+def check_alone(objects: Objects, run: str | None, call: str) -> None:
     """Refuse two calls of `maintain_stream` whose batches are kept in one folder of a query.
 
     Their batches have the same names, so that one of them would be given what the other has
@@ -180,18 +180,18 @@ def check_alone(folder: str, run: str | None, call: str) -> None:
         run = str(uuid.UUID(run))
     except (TypeError, ValueError):  # a name that a program gave, perhaps to several runs
         return
-    marks, mine = objects_at(folder), f"{run}.{call}"
-    found = marks.files(_CALLS)
+    mine = f"{run}.{call}"
+    found = objects.files(_CALLS)
     if mine not in found:
-        marks.put(f"{_CALLS}/{mine}", [b""])
+        objects.put(f"{_CALLS}/{mine}", [b""])
         for mark in found:
             if not mark.startswith(f"{run}."):
-                marks.delete(f"{_CALLS}/{mark}")
-        found = marks.files(_CALLS)
+                objects.delete(f"{_CALLS}/{mark}")
+        found = objects.files(_CALLS)
     if any(mark.startswith(f"{run}.") and mark != mine for mark in found):
         raise UsageError(
             "two calls of maintain_stream are in one query, and both keep its batches in "
-            f"{folder}: give each a checkpoint= of its own"
+            f"{objects}: give each a checkpoint= of its own"
         )
 
 

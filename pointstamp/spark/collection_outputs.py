@@ -21,7 +21,7 @@ from pointstamp.service.collection_handles import CollectionOutput
 from pointstamp.service.conversions import epoch_of
 from pointstamp.service.protocol import NEVER
 from pointstamp.spark.frame_checks import check_all_names
-from pointstamp.spark.mapped_columns import Named, numbered
+from pointstamp.spark.mapped_columns import NamedBatches, numbered
 from pointstamp.spark.merging import Merge, check_table
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class SparkOutput(CollectionOutput):
         # what has changed since.
         *names, diff = of_workers.columns
         added_up = of_workers.groupBy(*names).agg(functions.sum(diff).alias(diff))
-        copies = Named(_Copies(self.schema, self.name), columns.names)
+        copies = NamedBatches(_Copies(self.schema, self.name), columns.names)
         return added_up.mapInArrow(copies, _records(columns))
 
     def change_feed(self, *, discard: bool = True) -> DataFrame:
@@ -139,7 +139,7 @@ class SparkOutput(CollectionOutput):
         names = column_names(key, f"upserts of {self.name}")
         columns = from_arrow_schema(upsert_schema(self.schema, names, self.name))
         changes = self._stream(DIFF, discard)
-        task = Named(_ToUpserts(self.schema, tuple(names), self.name), changes.columns)
+        task = NamedBatches(_ToUpserts(self.schema, tuple(names), self.name), changes.columns)
         # All changes of a key to one task, as two of them may be of two workers.
         places = [self.schema.names.index(name) for name in names]
         changes = numbered(changes)

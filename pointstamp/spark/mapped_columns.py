@@ -46,12 +46,12 @@ def mapped_in_arrow(
 
     names : those that `function` finds in the batches; those of `frame`, if not given
     """
-    found = Named(function, tuple(names or frame.schema.names))
+    found = NamedBatches(function, tuple(names or frame.schema.names))
     return mappable(frame).mapInArrow(found, schema)
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedBatches:
     """A function for `mapInArrow` that is given batches with names that they did not have."""
 
     function: MapInArrow

@@ -12,6 +12,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint
+from pointstamp.checkpoint.objects import objects_at
 from pointstamp.errors import CheckpointError, UsageError, WorkerError
 from pointstamp.service.changes_columns import columns_of_changes
 from pointstamp.service.epoch_run import stored_changes
@@ -106,13 +107,13 @@ def test_two_calls_in_one_run_of_a_query_are_refused_and_those_of_former_runs_ar
     runs = [str(uuid.UUID(int=number)) for number in range(2)]
     for run in runs:  # started again, it is of another call
         for _ in range(2):
-            check_alone(str(tmp_path), run, f"call of {run}")
+            check_alone(objects_at(tmp_path), run, f"call of {run}")
     assert len([*(tmp_path / "calls").iterdir()]) == 1
     for _ in range(2):
         for call in ("other", f"call of {runs[1]}"):
             with pytest.raises(UsageError, match="two calls of maintain_stream are in one query"):
-                check_alone(str(tmp_path), runs[1], call)
+                check_alone(objects_at(tmp_path), runs[1], call)
     # What is no run as Spark numbers them is not known to be one.
     for run in (None, "", "mine"):
         for call in ("a", "b"):
-            check_alone(str(tmp_path), run, call)
+            check_alone(objects_at(tmp_path), run, call)

@@ -19,6 +19,9 @@ from pointstamp.spark.known_schemas import struct_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+STATE = "state of 100%25"
+"""A folder whose name is another one where it is read as part of a URI."""
+
 SALES = "shop long, item string, cents long"
 SCHEMAS = {"sales": "shop long, item string?, cents long"}
 
@@ -56,7 +59,7 @@ def kept(spark: Any, folder: Path, workers: int, build: Any = report, **options:
         **{
             "form": "diff",
             "diff": "n",
-            "checkpoint": folder / "state",
+            "checkpoint": folder / STATE,
             "collections": SCHEMAS,
             **options,
         },
@@ -115,10 +118,10 @@ def test_batches_are_epochs_of_a_view_over_stops_and_repeats(spark: Any, tmp_pat
     # Without its checkpointLocation it is another query, and begins anew.
     shutil.rmtree(tmp_path / "query")
     assert written(kept(spark, tmp_path, 2), tmp_path) == expected
-    assert len([*(tmp_path / "state").iterdir()]) == 2
+    assert len([*(tmp_path / STATE).iterdir()]) == 2
 
     # What was kept is not as old as the query: it is refused, and nothing changes.
-    shutil.rmtree(tmp_path / "state")
+    shutil.rmtree(tmp_path / STATE)
     for note in (tmp_path / "query" / "commits").glob("*3*"):
         note.unlink()
     with pytest.raises(
