@@ -9,6 +9,7 @@ from copy import copy
 from pathlib import Path
 from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import fs
@@ -22,6 +23,8 @@ from pointstamp.checkpoint.objects import Objects, objects_at
 from pointstamp.checkpoint.snapshot_files import SnapshotFiles
 from pointstamp.checkpoint.staged import Staged
 from pointstamp.errors import CheckpointError, UsageError
+
+_IDENTITY = "identity"
 
 
 class Checkpoint:
@@ -79,6 +82,12 @@ class Checkpoint:
         found.uri = None
         found._keep_in(self._objects.below(folder))
         return found
+
+    def identity(self) -> str:
+        """What tells it from another one at its place; made when it is asked for first."""
+        if self._objects.size(_IDENTITY) is None:
+            self._objects.create(_IDENTITY, [uuid4().hex.encode()])
+        return self._objects.get(_IDENTITY).to_pybytes().decode()
 
     @property
     def objects(self) -> Objects:

@@ -56,6 +56,8 @@ class Access:
         Which inputs are collections.
     maintained : frozenset of str
         Which outputs are.
+    identity : str
+        Of what its epochs are of, over all lives of the service: another one has others.
     patience_s : float
         How long to try to reach a worker that does not listen: it may be started again, at the
         same address.
@@ -69,6 +71,7 @@ class Access:
     outputs: Mapping[str, pa.Schema]
     collections: frozenset[str] = frozenset()
     maintained: frozenset[str] = frozenset()
+    identity: str = ""
     patience_s: float = 0.0
 
     def worker(self, worker: int) -> RemoteWorker:

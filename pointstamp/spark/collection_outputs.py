@@ -97,6 +97,8 @@ class SparkOutput(CollectionOutput):
 
         Raises
         ------
+        SchemaError
+            If a column is called like one of those.
         StoppedError
             If the service has stopped.
 
@@ -106,8 +108,10 @@ class SparkOutput(CollectionOutput):
         first, as rows that are inserted then. One that is started again with its checkpoint gets
         nothing twice, but a batch that it was not through with.
         """
+        from pointstamp.service.feed_columns import feed_schema
         from pointstamp.spark.collection_source import CDF
 
+        feed_schema(self.schema, self.name)  # which raises if it has none
         return self._stream(CDF, discard)
 
     def upserts(self, key: str | Sequence[str], *, discard: bool = True) -> DataFrame:

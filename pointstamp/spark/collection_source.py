@@ -5,7 +5,8 @@ that begins when epochs are discarded, gets the collection as of the last of tho
 that are inserted then. So what it has seen always adds up to the collection.
 
 Offsets are epochs, as `{"epoch": n}`: the first that is not read. That of a query's beginning has
-`"whole"` beside it if the collection as of the epoch before is to be read, too.
+`"whole"` beside it if the collection as of the epoch before is to be read, too. Each has `"of"`,
+the identity of what the epochs are of: those of a service that began with nothing are others.
 """
 
 from __future__ import annotations
@@ -110,19 +111,33 @@ class CollectionStreamReader(StreamReader):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name)
         """The first epoch that the workers have not discarded."""
         first, _ = frontier_of(self._access, self._output)
-        return {"epoch": first, "whole": True} if first else {"epoch": first}
+        return self._offset({"epoch": first, "whole": True} if first else {"epoch": first})
 
     def latestOffset(  # noqa: N802  (Spark's name)
         self, start: dict[str, Any], limit: Any
     ) -> dict[str, Any]:
         """The first epoch that is not complete; there is no limit to what is read at once.
 
-        Raises `EpochError` if the query is past all epochs that there are.
+        Raises `EpochError` if the query is past all epochs that there are, or they are others.
         """
+        self._check_same(start)
         found = super().latestOffset(start, limit)
         if found["epoch"] == start["epoch"]:
             self._check_known(start["epoch"])
-        return found
+        return self._offset(found)
+
+    def _offset(self, epoch: dict[str, Any]) -> dict[str, Any]:
+        return {**epoch, "of": self._access.identity} if self._access.identity else epoch
+
+    def _check_same(self, offset: dict[str, Any]) -> None:
+        """Raise if the epochs of an offset, where it says of what they are, are of another one."""
+        mine = self._access.identity
+        if mine and offset.get("of", mine) != mine:
+            raise EpochError(
+                f"the query has read output {self._output!r} up to epoch {offset['epoch'] - 1} of "
+                f"another service, and the epochs of service {self._access.name!r} are others: it "
+                "began without the checkpoint of that one; begin the query anew"
+            )
 
     def _check_known(self, epoch: int) -> None:
         """Raise unless all epochs before this one were committed: else the query is of another."""
@@ -136,6 +151,7 @@ class CollectionStreamReader(StreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """One for each worker."""
+        self._check_same(start)
         after, upto, is_whole = start["epoch"] - 1, end["epoch"] - 1, start.get("whole", False)
         if after > upto:
             raise EpochError(
@@ -181,6 +197,7 @@ class CollectionStreamReader(StreamReader):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Have the workers add up what comes before, where they are to."""
+        self._check_same(end)
         if self._discards:
             super().commit(end)
 

@@ -189,9 +189,12 @@ def serve(
         held = on_error.enter_context(contextlib.ExitStack())
         # Before anything of it is read.
         claim = None if place is None else held.enter_context(place.locked())
+        identity = ""
+        if spec.maintained:  # whose epochs nothing else numbers
+            identity = uuid.uuid4().hex if place is None else place.identity()
         supervisor = Supervisor(make_pool, None if place is None else restart, held.close)
         on_error.callback(supervisor.abort)
-        registration = Registration(spark, supervisor, spec, name, flight)
+        registration = Registration(spark, supervisor, spec, name, flight, identity)
         endpoint.start(supervisor)
         registration.announce(supervisor.workers)
         hold(spark, name, workers, lambda: supervisor.termination.has_ended)

@@ -109,6 +109,7 @@ class Registration:
         spec: ServiceSpec,
         name: str,
         flight: FlightConfig,
+        identity: str = "",
     ) -> None:
         self._spark = spark
         self._supervisor = supervisor
@@ -117,6 +118,7 @@ class Registration:
             *(name, (), token, flight.certificates, spec.inputs, spec.outputs),
             collections=frozenset(spec.collections),
             maintained=frozenset(spec.maintained),
+            identity=identity,
         )
         self._registered = self._access
         supervisor.announce = self.announce

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -377,3 +378,15 @@ def test_what_is_new_is_synced_with_all_folders_that_are_new_around_it(
     new = {tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())}
     assert {path.name for path in new} >= {"new", "checkpoint", "log", "a", f"{0:020}"}
     assert new <= synced
+
+
+def test_a_checkpoint_is_the_same_one_as_long_as_its_folder_is_there(tmp_path: Path) -> None:
+    there, below = Checkpoint(tmp_path / "a b%20"), Checkpoint(tmp_path / "a b%20" / "c")
+    identity = there.identity()
+    assert identity == there.identity() == Checkpoint(tmp_path / "a b%20").identity()
+    within = pickle.loads(pickle.dumps(there.within("c")))
+    assert identity != within.identity() == below.identity()
+    assert repr(within) == repr(below)
+    assert within.uri is None
+    shutil.rmtree(tmp_path / "a b%20")
+    assert Checkpoint(tmp_path / "a b%20").identity() != identity

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -209,6 +210,31 @@ def test_a_query_of_another_service_is_not_gone_on_with(
 ) -> None:
     sink = Sink(spark, tmp_path)
     sink.take(service.output("items").change_feed(discard=False))
+    expected = sink.rows()
+    with pointstamp.spark.serve(build, spark, 1, collections=SCHEMAS) as other:
+        feed(other, [0])
+        for _ in range(5):  # so that it is past the epochs of that one
+            last = other.advance()
+            other.probe.wait(last)
+            with pytest.raises(
+                StreamingQueryException,
+                match=r"has read output 'items' up to epoch 3 of another service, and the epochs",
+            ):
+                sink.take(other.output("items").change_feed())
+        assert rows(other.output("items").to_spark(0))  # which the query has not had discarded
+    assert sink.rows() == expected
+
+
+def test_a_query_of_a_former_version_is_not_gone_on_with_beyond_what_there_is(
+    spark: Any, service: Any, tmp_path: Path
+) -> None:
+    sink = Sink(spark, tmp_path)
+    sink.take(service.output("items").change_feed(discard=False))
+    for offsets in (tmp_path / "query" / "offsets").glob("[0-9]*"):
+        text = offsets.read_text()
+        offsets.write_text(re.sub(r', "of": "\w+"', "", text))
+        assert offsets.read_text() != text
+        offsets.with_name(f".{offsets.name}.crc").unlink()
     with pointstamp.spark.serve(build, spark, 1, collections=SCHEMAS) as other:
         feed(other, [0])
         with pytest.raises(
@@ -216,6 +242,9 @@ def test_a_query_of_another_service_is_not_gone_on_with(
             match=r"has read output 'items' up to epoch 3, and service .* 1:",
         ):
             sink.take(other.output("items").change_feed())
+    expected = sink.rows()
+    sink.take(service.output("items").change_feed(discard=False))
+    assert sink.rows() == expected
 
 
 def test_what_is_no_form_is_refused(service: Any) -> None:
