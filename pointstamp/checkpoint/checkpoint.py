@@ -84,7 +84,7 @@ class Checkpoint:
         return found
 
     def identity(self) -> str:
-        """What tells it from another one at its place; made when it is asked for first."""
+        """A text that another one at its place does not have; made with the first call."""
         if self._objects.size(_IDENTITY) is None:
             self._objects.create(_IDENTITY, [uuid4().hex.encode()])
         return self._objects.get(_IDENTITY).to_pybytes().decode()
