@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.checkpoint.claims import CheckpointClaim
 from pointstamp.checkpoint.staged import Staged
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.collections.upserts import TIMESTAMP
@@ -84,9 +85,13 @@ class EpochJob:
             feed_schema(schema, name)  # which raises if it has none
 
     def run(
-        self, name: str | None, workers: int, certificates: Certificates | None
+        self,
+        name: str | None,
+        workers: int,
+        certificates: Certificates | None,
+        claim: CheckpointClaim,
     ) -> CommittedRun:
-        """Run the epoch after the last, and commit it."""
+        """Run the epoch after the last, and commit it by a claim that still holds."""
         decode = {
             name: partial(form.changes, wire=columns_of_changes(self._spec.collections[name]))
             for name, form in self._forms.items()
@@ -103,6 +108,8 @@ class EpochJob:
         except Exception as error:
             raise error_of(error, frame) from error
         parts = [EpochPart.from_json(json.loads(row.part)) for row in rows]
+        # Two runs that began with one snapshot would be one epoch, and only the last would stay.
+        claim.check()
         return self.runs.commit(run, parts, name)
 
     def feeds(self, committed: CommittedRun) -> dict[str, DataFrame]:

@@ -61,7 +61,7 @@ def maintain(
         The column that says so, of integers, which are below 0 for rows that are removed.
     checkpoint : path, URI or Checkpoint
         A folder that the driver and all executors reach, of this dataflow alone, used by one
-        program at a time.
+        call at a time: another one is refused meanwhile.
     run : str, optional
         A name of this run, such as its date. A run of the name of the last one that counts runs
         nothing, and gives the changes of that again: so a program that is killed at any moment
@@ -90,6 +90,9 @@ def maintain(
         If a change does not fit its form and schema. Nothing has changed then.
     CheckpointStructureError
         If the checkpoint is of something else, or has inputs of other columns.
+    CheckpointInUseError
+        If another call is at work in the checkpoint; in an object store, if one has begun since.
+        Nothing of this one counts then.
     WorkerError
         If the job fails. Nothing has changed then.
 
@@ -145,6 +148,7 @@ def maintain(
     workers = all_slots(spark) if workers is None else workers
     check_workers(workers)
     check_slots(spark, workers)
-    job = EpochJob(spark, EpochRuns(place), build, changes, form, diff, collections, run)
-    feeds = job.feeds(job.committed or job.run(run, workers, certificates))
+    with place.claimed() as claim:  # before anything of it is read
+        job = EpochJob(spark, EpochRuns(place), build, changes, form, diff, collections, run)
+        feeds = job.feeds(job.committed or job.run(run, workers, certificates, claim))
     return feeds[RESULT] if set(feeds) == {RESULT} else feeds

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import fs
 
 import pointstamp as ps
 import pointstamp.spark
 from pointstamp import col
+from pointstamp.checkpoint import Checkpoint, claims
 from pointstamp.errors import (
+    CheckpointInUseError,
     CheckpointStructureError,
     DataError,
     SchemaError,
@@ -166,6 +169,35 @@ def test_rows_that_are_added(spark: Any, tmp_path: Path) -> None:
         )
         gone = [((1, 3), "delete", 1)] if epoch else []
         assert found(changed) == [*gone, ((1, b), "insert", epoch)]
+
+
+def test_two_runs_at_once_are_not_one_epoch(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "PATIENCE_S", 0.01)
+
+    def run(checkpoint: Any, build: Any = lambda scope, t: t) -> Any:
+        changes = {"t": spark.createDataFrame([(7,)], "a long")}
+        options: dict[str, Any] = {"form": "append", "workers": 1}
+        return pointstamp.spark.maintain(build, spark, changes, checkpoint=checkpoint, **options)
+
+    with (
+        Checkpoint(tmp_path / "a").claimed(),
+        pytest.raises(CheckpointInUseError, match="this program commits to this checkpoint"),
+    ):
+        run(tmp_path / "a")
+    assert found(run(tmp_path / "a")) == [((7,), "insert", 0)]
+
+    # Where there are no locks, the one that began first is refused when it is to count.
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+
+    def build(scope: Any, t: Any) -> Any:
+        with Checkpoint("b", store).claimed():
+            return t
+
+    with pytest.raises(CheckpointInUseError, match="another program has begun to commit to it"):
+        run(Checkpoint("b", store), build)
+    assert found(run(Checkpoint("b", store))) == [((7,), "insert", 0)]
 
 
 def test_a_column_may_be_called_as_one_of_a_feed(spark: Any, tmp_path: Path) -> None:
