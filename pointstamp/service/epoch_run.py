@@ -299,14 +299,16 @@ def stored_changes(checkpoint: Checkpoint, staged: Iterable[Staged]) -> Iterator
 
 
 def with_schemas(given: Mapping[str, Schema], before: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Schemas of frames, each as the first run had it where they differ in nulls alone.
+    """Schemas of frames, each as the first run had it where they differ in order and nulls alone.
 
-    What a frame says of nulls depends on where it comes from: those of a table and those of its
-    feed may differ.
+    What a frame says of nulls depends on where it comes from, as does the order of its columns:
+    those of a table and those of its feed may differ.
 
     >>> from pointstamp.collections.schema import schema_of
     >>> both = schema_of("a long, b string?"), schema_of("a long?, b string?")
     >>> str(with_schemas({"t": both[1]}, {"t": both[0]})["t"])
+    'a long, b string?'
+    >>> str(with_schemas({"t": schema_of("b string, a long")}, {"t": both[0]})["t"])
     'a long, b string?'
     """
     return {
@@ -326,8 +328,8 @@ def _schema(columns: Iterable[tuple[str, str, bool]]) -> Schema:
     return Schema(tuple(Column(name, type_named(kind), null) for name, kind, null in columns))
 
 
-def _without_nulls(schema: Schema) -> Schema:
-    return Schema(tuple(replace(column, nullable=False) for column in schema.columns))
+def _without_nulls(schema: Schema) -> set[Column]:
+    return {replace(column, nullable=False) for column in schema.columns}
 
 
 def _committed(manifest: Manifest) -> CommittedRun:

@@ -18,7 +18,7 @@ from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.claims import CheckpointClaim
 from pointstamp.checkpoint.staged import Staged
 from pointstamp.collections.schema import Schema, schema_of
-from pointstamp.collections.upserts import TIMESTAMP
+from pointstamp.collections.upserts import TIMESTAMP, VERSION
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import WorkerConfig
 from pointstamp.communication.tls import Certificates
@@ -41,9 +41,11 @@ from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.driver_control import worker_config
 from pointstamp.spark.failures import error_of, remember
 from pointstamp.spark.feed_forms import (
+    INTEGERS,
     Append,
     FeedForm,
     change_column,
+    check_type,
     form_of,
     given_schemas,
     table_columns,
@@ -74,7 +76,10 @@ class EpochJob:
         self._forms = {name: self._form(name, changes[name], form, diff) for name in changes}
         schemas = self._schemas(changes, collections)
         for name, frame in changes.items():
-            self._forms[name].check(frame.schema, schemas[name], f"input {name!r}")
+            where, names = f"input {name!r}", frame.schema.names
+            self._forms[name].check(frame.schema, schemas[name], where)
+            if VERSION in names and VERSION not in schemas[name].names:
+                check_type(frame.schema, VERSION, INTEGERS, where)
         # What is not needed, as others are shuffled.
         self._frames = {
             name: frame if TIMESTAMP in schemas[name].names else frame.drop(TIMESTAMP)

@@ -200,6 +200,26 @@ def test_two_runs_at_once_are_not_one_epoch(
     assert found(run(Checkpoint("b", store))) == [((7,), "insert", 0)]
 
 
+def test_a_feed_may_have_its_columns_in_another_order_and_has_integers_as_versions(
+    spark: Any, tmp_path: Path
+) -> None:
+    def run(rows: Any, schema: str) -> Any:
+        changes = {"t": spark.createDataFrame(rows, schema)}
+        return pointstamp.spark.maintain(
+            lambda scope, t: t, spark, changes, checkpoint=tmp_path, workers=1
+        )
+
+    run([(1, 2)], "a long, b long")
+    changed = run([("delete", 7, 2, 1)], "_change_type string, _commit_version int, b long, a long")
+    assert found(changed) == [((1, 2), "delete", 1)]
+    for kind, version in (("string", "11"), ("double", 8.5)):
+        with pytest.raises(SchemaError, match=f"'_commit_version' of Spark's type {kind}, and it"):
+            run(
+                [("insert", version, 1, 2)],
+                f"_change_type string, _commit_version {kind}, a long, b long",
+            )
+
+
 def test_a_column_may_be_called_as_one_of_a_feed(spark: Any, tmp_path: Path) -> None:
     frame = spark.sql("SELECT 1L a, timestamp'2026-01-02 03:04:05' _commit_timestamp, 7L v")
     for form, given in [("append", frame), ("cdf", frame), ("diff", frame.selectExpr("*", "2 n"))]:
