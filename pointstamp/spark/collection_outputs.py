@@ -183,7 +183,7 @@ class SparkOutput(CollectionOutput):
         ------
         UsageError
             If the service has no checkpoint, such a query runs already, or there is no such
-            table.
+            table, or one without these columns.
         ColumnError, SchemaError
             As for `upserts`.
         """
@@ -193,7 +193,7 @@ class SparkOutput(CollectionOutput):
         upserts = self.upserts(names, discard=discard)
         wanted_by = f"output {self.name!r} merged into {table}"
         folder = self._side.query_folder("merge", name or f"{self.name} into {table}", wanted_by)
-        check_table(self._side.spark, table, wanted_by)
+        check_table(self._side.spark, table, self.schema.names, wanted_by)
         check_all_names(upserts, f"rows of {wanted_by}")
         merge = Merge(table, tuple(self.schema.names), tuple(names))
         return self._side.start(upserts.writeStream.foreachBatch(merge), folder, wanted_by)

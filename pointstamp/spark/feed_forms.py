@@ -220,10 +220,12 @@ def check_columns(
         except SchemaError as cause:
             raise SchemaError(f"{where} is given a column {column.name!r}: {cause}") from cause
         if is_of.type != column.type:
+            kind, wanted = field.dataType.simpleString(), column.type.name
+            if kind == wanted == "timestamp":  # to Spark with a zone, and here without one
+                kind, wanted = "timestamp (with a zone)", "timestamp (timestamp_ntz of Spark's)"
             raise SchemaError(
-                f"{where} is given column {column.name!r} of Spark's type "
-                f"{field.dataType.simpleString()}, and it should be {column.type.name}: cast it, "
-                f"or say {is_of.type.name} in the schema of the input"
+                f"{where} is given column {column.name!r} of Spark's type {kind}, and it should be "
+                f"{wanted}: cast it, or say {is_of.type.name} in the schema of the input"
             )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pointstamp.collections.upserts import VERSION
 from pointstamp.errors import UsageError
+from pointstamp.spark.frame_checks import minds_case
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -47,8 +48,10 @@ def merge_statement(table: str, columns: Sequence[str], key: Sequence[str]) -> s
     return said.replace("{table}", table.replace("{", "{{").replace("}", "}}"), 1)
 
 
-def check_table(spark: SparkSession, table: str, wanted_by: str) -> None:
-    """Refuse a table that Spark does not find, which the query would fail on with its first batch.
+def check_table(spark: SparkSession, table: str, columns: Sequence[str], wanted_by: str) -> None:
+    """Refuse a table that Spark does not find, or that lacks one of some columns.
+
+    The query would fail of it with its first batch.
 
     Raises
     ------
@@ -57,13 +60,21 @@ def check_table(spark: SparkSession, table: str, wanted_by: str) -> None:
     from pyspark.errors import AnalysisException
 
     try:
-        _ = spark.table(table).schema  # Spark Connect looks when it is asked for columns
+        found = spark.table(table)
+        names = found.columns  # Spark Connect looks when it is asked for columns
     except AnalysisException as error:
         first_line = str(error).partition("\n")[0]
         raise UsageError(
             f"{wanted_by} needs a table that is there, with the columns of the output, and Spark "
             f"finds none: {first_line}"
         ) from error
+    there = set(names) if minds_case(found) else {name.lower() for name in names}
+    for name in columns:
+        if (name if minds_case(found) else name.lower()) not in there:
+            raise UsageError(
+                f"{wanted_by} needs a table with the columns of the output, and this one lacks "
+                f"{name!r}: it has {', '.join(names)}"
+            )
 
 
 def last_of_each(upserts: DataFrame, key: Sequence[str]) -> DataFrame:

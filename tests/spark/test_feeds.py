@@ -14,8 +14,10 @@ from pyspark.errors import StreamingQueryException
 
 import pointstamp as ps
 import pointstamp.spark
+from pointstamp.collections.schema import schema_of
 from pointstamp.errors import CheckpointError, SchemaError, StoppedError, UsageError
 from pointstamp.service.protocol import AwaitStaged, CommitEpoch
+from pointstamp.spark.feed_forms import check_columns
 from pointstamp.spark.frame_commits import FrameCommits
 from tests.spark.test_collection_service import report
 
@@ -285,6 +287,10 @@ def test_what_cannot_be_followed_is_refused_before_it_starts(
             *(feed.withColumn("a", feed.a.cast("int")), "cdf", {}, SchemaError),
             "column 'a' of Spark's type int, and it should be long: cast it, or say int in",
         ),
+        (
+            *(feed.selectExpr("a", "timestamp'2026-01-01' as b"), "append", {}, SchemaError),
+            "column 'b' of Spark's type timestamp, and it should be string: cast it, or say time",
+        ),
         (rows, "diff", {}, UsageError, 'form="diff" needs diff=, the column that has the diffs'),
         (feed, "cdf", {"diff": "n"}, UsageError, 'form="diff" needs diff=, the column that'),
         (rows, "diff", {"diff": "a"}, UsageError, "diff='a' is a column of the collection"),
@@ -301,6 +307,17 @@ def test_what_cannot_be_followed_is_refused_before_it_starts(
         pytest.raises(UsageError, match=r"input 't': follow\(\) needs a service with a checkpoint"),
     ):
         other.input("t").follow(rows.select("a"), "append")
+
+
+def test_times_with_a_zone_and_without_are_told_apart(spark: Any) -> None:
+    frame = spark.sql("SELECT timestamp'2026-01-01' t")
+    with pytest.raises(
+        SchemaError,
+        match=r"Spark's type timestamp \(with a zone\), and it should be timestamp \(timestamp_nt"
+        r"z of Spark's\): cast it, or say timestamp_utc in",
+    ):
+        check_columns(frame.schema, schema_of("t timestamp"), "input 't'", {})
+    check_columns(frame.schema, schema_of("t timestamp_utc"), "input 't'", {})
 
 
 def test_a_query_of_a_service_that_is_closed_says_so(

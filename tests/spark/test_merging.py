@@ -223,7 +223,9 @@ def test_change_data_feeds_go_in_and_a_table_is_merged(
         assert rows(spark, report) == service.output("result").snapshot()[:]
 
 
-def test_a_table_that_is_not_there_is_not_merged_into(spark: Any, tmp_path: Path) -> None:
+def test_a_table_that_is_not_there_is_not_merged_into(
+    spark: Any, table: Any, tmp_path: Path
+) -> None:
     with pointstamp.spark.serve(
         report, spark, 1, collections={"sales": SCHEMA}, checkpoint=tmp_path / "service"
     ) as service:
@@ -233,6 +235,8 @@ def test_a_table_that_is_not_there_is_not_merged_into(spark: Any, tmp_path: Path
                 UsageError, match=f"output 'result' merged into {name} needs a table that is there"
             ):
                 output.merge_into(name, key="city")
+        with pytest.raises(UsageError, match="this one lacks 'cents': it has N, more, CITY"):
+            output.merge_into(table("N BIGINT, more INT, CITY STRING"), key="city")
 
 
 def test_a_table_is_not_merged_into_without_a_checkpoint(spark: Any) -> None:
