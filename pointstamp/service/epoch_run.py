@@ -113,8 +113,8 @@ class EpochRun:
         Raises
         ------
         SchemaError, DataError
-            If a batch does not fit its form and the schema, or a version of a feed is not later
-            than those of the snapshot.
+            If a batch does not fit its form and the schema, or a version of a feed is null, or not
+            later than those of the snapshot.
         """
         kept: dict[str, list[pa.RecordBatch]] = {name: [] for name in self.spec.outputs}
         with worker.dataflow("collections", durable=self.durable) as scope:
@@ -142,6 +142,12 @@ class EpochRun:
         """A batch as updates, with a note of its versions."""
         schema, where = self.spec.collections[name], f"the input {name!r}"
         if VERSION in batch.schema.names and VERSION not in schema.names:
+            if batch.column(VERSION).null_count:
+                raise DataError(
+                    f"a change for {where} has no {VERSION}, by which it is known whether it is in "
+                    f"{self.durable.checkpoint} already: give each its version, or leave out the "
+                    "column"
+                )
             found = pc.min_max(batch.column(VERSION))
             least, last = found["min"].as_py(), found["max"].as_py()
             if last is not None:

@@ -212,6 +212,11 @@ def test_a_feed_may_have_its_columns_in_another_order_and_has_integers_as_versio
     run([(1, 2)], "a long, b long")
     changed = run([("delete", 7, 2, 1)], "_change_type string, _commit_version int, b long, a long")
     assert found(changed) == [((1, 2), "delete", 1)]
+    with pytest.raises(DataError, match="for the input 't' has no _commit_version, by which"):
+        run(
+            [("insert", 8, 1, 2), ("insert", None, 1, 2)],
+            "_change_type string, _commit_version int, a long, b long",
+        )
     for kind, version in (("string", "11"), ("double", 8.5)):
         with pytest.raises(SchemaError, match=f"'_commit_version' of Spark's type {kind}, and it"):
             run(
