@@ -66,7 +66,7 @@ from pointstamp.spark.frame_checks import (
     types_of_aggregates,
 )
 from pointstamp.spark.known_schemas import known
-from pointstamp.spark.merging import column_of
+from pointstamp.spark.mapped_columns import column_of
 from pointstamp.spark.run import run
 from pointstamp.spark.sent_messages import sent_by
 

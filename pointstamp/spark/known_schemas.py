@@ -79,7 +79,7 @@ def with_schema(frame: DataFrame, schema: str | StructType) -> DataFrame:
     if not struct.fields:
         raise SchemaError("a DataFrame has columns: with_schema is given none")
     # What commits a stream's batch imports this module, and needs no dataflow.
-    from pointstamp.spark.merging import column_of
+    from pointstamp.spark.mapped_columns import column_of
 
     columns = (column_of(one.name).cast(one.dataType).alias(one.name) for one in struct)
     return known(frame.select(*columns), struct)

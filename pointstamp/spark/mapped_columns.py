@@ -1,4 +1,4 @@
-"""Columns of DataFrames for `mapInArrow`, which does not find all of them by their names.
+"""Columns of DataFrames by names: those of `mapInArrow`, which does not find all of them by theirs.
 
 To it a dot leads to a field and a star is all columns; and it finds a column by a name in other
 letters' case, so that of `a` and `A` it finds two, or another one. Such columns are given other
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
 MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
@@ -61,3 +61,15 @@ class NamedBatches:
         """What the function makes of batches with those names."""
         names = list(self.names)
         return self.function(batch.rename_columns(names) for batch in batches)
+
+
+def column_of(name: str) -> Column:
+    """The column of a name, whatever is in it."""
+    from pyspark.sql import functions
+
+    return functions.col(quoted(name))
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"

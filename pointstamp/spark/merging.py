@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from pointstamp.collections.upserts import VERSION
 from pointstamp.errors import UsageError
 from pointstamp.spark.frame_checks import minds_case
+from pointstamp.spark.mapped_columns import column_of, quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def merge_statement(table: str, columns: Sequence[str], key: Sequence[str]) -> str:
@@ -29,7 +30,7 @@ def merge_statement(table: str, columns: Sequence[str], key: Sequence[str]) -> s
     WHEN NOT MATCHED AND NOT source.`_deleted` THEN INSERT (`city`, `n`)
     VALUES (source.`city`, source.`n`)
     """
-    names = {name: _quoted(name) for name in columns}
+    names = {name: quoted(name) for name in columns}
     is_key = " AND ".join(f"target.{names[name]} <=> source.{names[name]}" for name in key)
     others = [names[name] for name in columns if name not in key]
     updated = ", ".join(f"target.{name} = source.{name}" for name in others)
@@ -105,15 +106,3 @@ class Merge:
             upserts.sparkSession.sql(statement, rows=rows)
         finally:
             rows.unpersist()
-
-
-def column_of(name: str) -> Column:
-    """The column of a name, whatever is in it."""
-    from pyspark.sql import functions
-
-    return functions.col(_quoted(name))
-
-
-def _quoted(name: str) -> str:
-    """A name as SQL has it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
