@@ -193,8 +193,8 @@ class SparkOutput(CollectionOutput):
         upserts = self.upserts(names, discard=discard)
         wanted_by = f"output {self.name!r} merged into {table}"
         folder = self._side.query_folder("merge", name or f"{self.name} into {table}", wanted_by)
-        check_table(self._side.spark, table, self.schema.names, wanted_by)
         check_all_names(upserts, f"rows of {wanted_by}")
+        check_table(self._side.spark, table, self.schema.names, wanted_by)
         merge = Merge(table, tuple(self.schema.names), tuple(names))
         return self._side.start(upserts.writeStream.foreachBatch(merge), folder, wanted_by)
 
