@@ -126,7 +126,6 @@ class Aggregate(ComparisonRefused):
         value = self._of.bind(schema)
         column, make, *summed = self._bind(name, value, str(self))
         is_null_of_none = self._name not in _OF_NONE_TOO
-        is_column = self._of.name is not None and repr(self._of) == repr(col(self._of.name))
         return BoundAggregate(
             value,
             column,
@@ -135,17 +134,21 @@ class Aggregate(ComparisonRefused):
             summed=summed[0] if summed else None,
             greatest={"min": False, "max": True}.get(self._name),
             what=str(self),
-            column_of=self._of.name if is_column else None,
+            column_of=_column_of(self._of),
             kept_of=self._kept_of(self._of),
         )
 
     def _kept_of(self, *of: Expression) -> str:
         """What is kept of which values: a snapshot of others has other words."""
-        names = (each.name if repr(each) == repr(col(each.name or "")) else each for each in of)
-        return f"{self._kept_as} of {', '.join(map(str, names))}"
+        return f"{self._kept_as} of {', '.join(_column_of(each) or str(each) for each in of)}"
 
     def __repr__(self) -> str:
         return f"{self._name}({'' if self._of is None else self._of})"
+
+
+def _column_of(of: Expression) -> str | None:
+    """The column that an expression is; None of one that is computed."""
+    return of.name if of.name is not None and repr(of) == repr(col(of.name)) else None
 
 
 def count(of: str | Expression | None = None) -> Aggregate:
