@@ -110,7 +110,8 @@ class AggregatesByName:
         """Whether parts may go to other workers, for which they are made short."""
         self.is_shorter = False
         """Whether the last part has at most half as many records as it is of."""
-        self._columns = named_columns(key, aggregates)
+        self.columns = named_columns(key, aggregates)
+        """Those that are named."""
         self.combines = can_combine(key, aggregates)
         """Whether parts are aggregates already, and not the records."""
         self._of: Any = None
@@ -162,12 +163,12 @@ class AggregatesByName:
     def _narrow(self, batch: Any) -> pa.RecordBatch:
         """The columns that are named."""
         kind = kind_of(batch)
-        if not kind.has_columns and self._columns:
-            kind.column(batch, self._columns[0], self._operator)  # which says why it has none
+        if not kind.has_columns and self.columns:
+            kind.column(batch, self.columns[0], self._operator)  # which says why it has none
         narrow: pa.RecordBatch = kind.to_arrow(batch)
-        if self._columns:
-            column_names(self._columns, kind.names(batch), self._operator, "aggregate")
-            narrow = narrow.select(self._columns)
+        if self.columns:
+            column_names(self.columns, kind.names(batch), self._operator, "aggregate")
+            narrow = narrow.select(self.columns)
         return narrow
 
     def whole(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -30,6 +30,9 @@ from pointstamp.operators.window_state import Pane
 class WindowFunction(Protocol):
     """What is stored of records, and what is made of complete windows."""
 
+    stored: str
+    """What is stored, in words: a snapshot of something else is refused."""
+
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """What is stored of a batch of one window, a container.
 
@@ -48,6 +51,8 @@ class WindowFunction(Protocol):
 
 class Collect:
     """The records themselves: of rows a `Window`, of columns with the bounds as columns."""
+
+    stored = "records"
 
     def __init__(self, key: Any) -> None:
         self._key = key
@@ -81,11 +86,14 @@ class Combined:
     ----------
     of_rows, of_columns : Aggregates
         Of records that are Python values, and of those that consist of columns.
+    stored : str
+        What the values are.
     """
 
-    def __init__(self, of_rows: Aggregates, of_columns: Aggregates) -> None:
+    def __init__(self, of_rows: Aggregates, of_columns: Aggregates, stored: str) -> None:
         self._of_rows = of_rows
         self._of_columns = of_columns
+        self.stored = stored
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """The value of each key of the batch."""
@@ -176,6 +184,8 @@ class AggregatedColumns:
 
         self._key = key
         self._parts = AggregatesByName(key if key is not None else [], aggregates, operator)
+        named = [*map(tuple, aggregates)]
+        self.stored = str(named) if self._parts.combines else f"columns {self._parts.columns}"
 
     def prepare(self, batch: Any) -> Any:
         """The aggregates of the batch, or the columns of the batch that are needed."""
@@ -277,6 +287,8 @@ class Fold:
         Takes what the fold raises; those to be sent are among the results, as `Failed`.
     """
 
+    stored = "records by time"
+
     def __init__(
         self,
         key: Any,
@@ -348,6 +360,8 @@ class Fold:
 
 class Join:
     """Pairs of records of two sides of equal key, in the same window."""
+
+    stored = "records of both sides"
 
     def __init__(self, keys: tuple[Any, Any], how: How, schemas: tuple[Any, Any]) -> None:
         self._keys = keys

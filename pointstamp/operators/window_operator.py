@@ -359,7 +359,7 @@ def _declare(
     # Here and not above: few dataflows are durable.
     from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key, names_in
 
-    # A snapshot is of the same windows; by another lateness, or clock, they go on.
+    # A snapshot is of the same in the same windows; by another lateness, or clock, they go on.
     of_sides = "; ".join(
         f"{names_in(side.time) or 'a time'} by {names_in(side.key) or 'a key'}" for side in sides
     )
@@ -380,7 +380,7 @@ def _declare(
         lambda: (((of, [r.kind for r in readers]), part) for of, part in state.stored()),
         restore,
         lambda tag, part: hashes[tag[0][0]](tag, part),
-        what=f"{windows!r} of {of_sides}",
+        what=f"{function.stored} in {windows!r} of {of_sides}",
     )
     info.states.keep("windows", table)
 

@@ -236,8 +236,8 @@ class WindowMethods(StreamCore[T]):
         """
         made = _Made(windows, lateness, clock, on_error, name)
         good = made.side(self, time, key)
-        counts = Combined(AggregatedRows(key, lambda record: 1, add), CountColumns(key, name))
-        return made.of([good], counts)
+        rows = AggregatedRows(key, lambda record: 1, add)
+        return made.of([good], Combined(rows, CountColumns(key, name), "counts"))
 
     @overload
     def fold_window(
@@ -349,7 +349,8 @@ class WindowMethods(StreamCore[T]):
                 )
             by_name = AggregatedColumns(key, list(fold), name)
             no_rows = refuse_rows(name)
-            return made.of([good], Combined(AggregatedRows(key, no_rows, no_rows), by_name))
+            rows = AggregatedRows(key, no_rows, no_rows)
+            return made.of([good], Combined(rows, by_name, by_name.stored))
         return made.of_fold([good], key, fold, default)
 
     @overload
@@ -435,7 +436,7 @@ class WindowMethods(StreamCore[T]):
             return made.of_fold([good], key, fold, Nothing)
         columns = RowsOnly(name, "use fold_window, with aggregates by name")
         rows = AggregatedRows(key, lambda record: record, function)
-        return made.of([good], Combined(rows, columns))
+        return made.of([good], Combined(rows, columns, "values"))
 
     @overload
     def join_window(

@@ -485,6 +485,20 @@ def _in_windows(windows: Any, time: Any = "t", key: Any = "k") -> Any:
     return lambda a, b: a.window(windows, time=time, key=key)[0]
 
 
+def _folded(*aggregates: str) -> Any:
+    named = [("t", each) for each in aggregates]
+    return lambda a, b: a.fold_window(named, ps.Tumbling(9), "t", "k", name="Window")[0]
+
+
+def _counted(a: Any, b: Any) -> Any:
+    return a.count_window(ps.Tumbling(9), "t", "k", name="Window")[0]
+
+
+def _folded_records(a: Any, b: Any) -> Any:
+    fold = ps.Tumbling(9), "t", "k"
+    return a.fold_window(lambda key, batch, n: n + len(batch), *fold, default=0, name="Window")[0]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
@@ -494,9 +508,19 @@ def _in_windows(windows: Any, time: Any = "t", key: Any = "k") -> Any:
         (_in_windows(ps.Sessions(9)), _in_windows(ps.Sessions(4)), r"gap=4\) of t by k; .*gap=9"),
         (_in_windows(ps.Tumbling(9)), _in_windows(ps.Tumbling(9), "k"), "of k by k; .* of t by k"),
         (_in_windows(ps.Tumbling(9)), _in_windows(ps.Tumbling(9), key="t"), "of t by t; .* by k "),
+        (
+            _folded("sum"),
+            _folded("max"),
+            r"'max'\)\] in .*'sum'\)\] in Tumbling\(size=9\) of t by k",
+        ),
+        (_folded("sum"), _folded("sum", "max"), r"'sum'\), \('t', 'max'\)\] in .*'sum'\)\] in "),
+        (_folded("mean"), _folded("sum"), r"'sum'\)\] in .*columns \['k', 't'\] in "),
+        (_counted, _folded("sum"), r"'sum'\)\] in .*counts in "),
+        (_in_windows(ps.Tumbling(9)), _counted, "counts in .*records in "),
+        (_in_windows(ps.Tumbling(9)), _folded_records, "records by time in .*records in "),
     ],
 )
-def test_windows_and_joins_of_streams_by_other_columns_are_refused(
+def test_windows_and_joins_of_streams_of_something_else_are_refused(
     before: Any, after: Any, said: str, tmp_path: Path
 ) -> None:
     checkpoint = Checkpoint(tmp_path)
