@@ -76,6 +76,7 @@ class BatchTask:
     decode: Mapping[str, Decode]
     checkpoint: Checkpoint
     call: str
+    workers: int
     secret: bytes = field(repr=False)
     control: WorkerConfig
     certificates: Certificates | None
@@ -87,11 +88,13 @@ class BatchTask:
         spec: ServiceSpec,
         decode: Mapping[str, Decode],
         checkpoint: Checkpoint,
+        workers: int,
         certificates: Certificates | None,
     ) -> BatchTask:
         """That of a query which is made now."""
         control = worker_config(spark, certificates)
-        return cls(spec, decode, checkpoint, uuid.uuid4().hex, new_secret(), control, certificates)
+        call = uuid.uuid4().hex
+        return cls(spec, decode, checkpoint, call, workers, new_secret(), control, certificates)
 
     def __call__(self, rows: Rows) -> Iterator[pa.RecordBatch]:
         """What changed of the result, as packed batches; in a task."""
@@ -109,7 +112,9 @@ class BatchTask:
         names = list(self.decode)  # in the order of the streams
         arrivals = ((names[one.input], one.batch) for one in packed_batches.unpack(rows))
         with controlled(self.control, context.partitionId()) as control:
-            communicator = rendezvous(context, self.secret, control, self.certificates)
+            communicator = rendezvous(
+                context, self.workers, self.secret, control, self.certificates
+            )
             with reporting(communicator, control):
                 if communicator.index == 0:
                     run = context.getLocalProperty(RUN_ID)

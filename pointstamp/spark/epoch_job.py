@@ -103,7 +103,7 @@ class EpochJob:
         }
         run = self.runs.new_run(self._spec, decode, uuid.uuid4().hex)
         control = worker_config(self._spark, certificates)
-        task = _EpochTask(run, tuple(self._frames), new_secret(), control, certificates)
+        task = _EpochTask(run, tuple(self._frames), workers, new_secret(), control, certificates)
         frame = arriving(dict(enumerate(self._frames.values())), workers)
         frame = frame.mapInArrow(task, "part string", barrier=True)
         remember(frame, control)
@@ -170,6 +170,7 @@ class _EpochTask:
 
     run: EpochRun
     inputs: Sequence[str]
+    workers: int
     secret: bytes
     control: WorkerConfig
     certificates: Certificates | None
@@ -179,7 +180,9 @@ class _EpochTask:
 
         context = BarrierTaskContext.get()
         with controlled(self.control, context.partitionId()) as control:
-            communicator = rendezvous(context, self.secret, control, self.certificates)
+            communicator = rendezvous(
+                context, self.workers, self.secret, control, self.certificates
+            )
             arrivals = (
                 (self.inputs[packed.input], packed.batch) for packed in packed_batches.unpack(rows)
             )

@@ -157,7 +157,7 @@ def maintain_stream(
     schema = spec.maintained[RESULT]
     struct = from_arrow_schema(feed_schema(schema, RESULT))
     decode = {each.name: each.decode for each in changes}
-    task = BatchTask.new(spark, spec, decode, place, certificates)
+    task = BatchTask.new(spark, spec, decode, place, workers, certificates)
     return leaving(
         arriving({n: each.frame for n, each in enumerate(changes)}, workers), task, workers, struct
     )

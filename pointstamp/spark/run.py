@@ -264,6 +264,7 @@ def run(
         by_name,
         arrow_schema,
         new_secret(),
+        workers,
         control,
         eager,
         counted,

@@ -66,7 +66,7 @@ class SparkWorkerPool(WorkerPool):
         job = worker_config(self._spark, self._flight.certificates)
         control = control_of(job)
         assert control is not None  # which this program has
-        task = _task(self._spec, self._config, self._flight, job)
+        task = _task(self._spec, self._n_workers, self._config, self._flight, job)
         with control.watching(job.group, self.handlers, self._fail):
             try:
                 self._jobs.give()
@@ -176,7 +176,11 @@ class Registration:
 
 
 def _task(
-    spec: ServiceSpec, config: CheckpointConfig | None, flight: FlightConfig, job: WorkerConfig
+    spec: ServiceSpec,
+    workers: int,
+    config: CheckpointConfig | None,
+    flight: FlightConfig,
+    job: WorkerConfig,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow(..., barrier=True)`: a worker until it is to stop."""
 
@@ -197,7 +201,7 @@ def _task(
         if len(set(hosts)) > 1 or job.control[0] != LOOPBACK:
             mine = replace(flight, host="0.0.0.0", name=hosts[me])
         with outliving_restarts(), controlled(job, me, required=True) as control:
-            communicator = rendezvous(context, flight.secret, control, job.certificates)
+            communicator = rendezvous(context, workers, flight.secret, control, job.certificates)
             main, args = run_service_worker, (spec, config, mine, request)
             with reporting(communicator, control):
                 run_worker(communicator, main, *args, responder=registered, **spec.run_options)

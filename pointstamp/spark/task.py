@@ -33,6 +33,7 @@ from pointstamp.errors import (
     CommunicationError,
     PeerFailedError,
     PeerLostError,
+    RendezvousError,
     SparkInputError,
 )
 from pointstamp.operators.building import built
@@ -79,6 +80,7 @@ class Job:
     by_name: bool
     schema: pa.Schema
     secret: bytes = field(repr=False)
+    workers: int
     control: WorkerConfig | None = None
     """Where the workers report; None if they do not."""
     eager: bool = False
@@ -145,7 +147,7 @@ def work(
             ended_when_cancelled(context, control),
         ):
             communicator = rendezvous(
-                context, job.secret, control, job.certificates, job.connections
+                context, job.workers, job.secret, control, job.certificates, job.connections
             )
             tally = Tally()
             yield from run_task(job, communicator, rows, control, tally)
@@ -282,6 +284,7 @@ def hosts_of(context: BarrierTaskContext) -> list[str]:
 
 def rendezvous(
     context: BarrierTaskContext,
+    workers: int,
     secret: bytes,
     control: ControlClient | None = None,
     certificates: Certificates | None = None,
@@ -291,8 +294,19 @@ def rendezvous(
 
     They find each other at the driver, or, where that cannot be reached, by the one message
     that Spark passes between them, which takes a second.
+
+    Raises `RendezvousError` where the stage has another number of tasks than the job has workers.
+    Of a stage that had ended, or whose last tasks end while an executor is lost, Spark runs only
+    the tasks again whose output is lost: they would be a dataflow of their own, of a part of the
+    input. Since a barrier stage that has failed is run again whole, all run after this.
     """
     hosts = hosts_of(context)
+    if len(hosts) != workers:
+        raise RendezvousError(
+            f"Spark runs {len(hosts)} tasks in place of {workers} workers, as it does for the "
+            "output of an executor that is lost; no worker can run without the others, and Spark "
+            "runs all again where spark.stage.maxConsecutiveAttempts allows it"
+        )
     me = context.partitionId()
     # On one machine nothing has to be reachable from outside; on several, the name by
     # which Spark knows a machine need not be one of the addresses that it can bind.

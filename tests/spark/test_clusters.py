@@ -7,7 +7,9 @@ session; it has two executors with two slots each. See `standalone` for what is 
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
+import signal
 import threading
 import time
 from collections import Counter
@@ -37,9 +39,10 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
-    # What fails is tried again, as it should be; but not four times where it fails for good.
+    # What fails is tried again, as it should be, twice at most: workers that end while an executor
+    # is lost have the second attempt be of the others alone, which fails.
     "spark.task.maxFailures": 1,
-    "spark.stage.maxConsecutiveAttempts": 2,
+    "spark.stage.maxConsecutiveAttempts": 3,
     # An executor that died is back in seconds; Spark would look again only after 15.
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
     # Everything here is as right where tasks are run twice.
@@ -310,6 +313,44 @@ def survive(
     return sorted(row.id for row in rows), attempts
 
 
+def lose(spark: Any, folder: str, worker: int) -> tuple[list[int], list[int], Counter[int]]:
+    """What a kept result has, and what it has once the executor of a worker is lost.
+
+    Likewise how often each worker began.
+    """
+
+    def build(scope: Any, numbers: Any) -> Any:
+        import os
+        from pathlib import Path
+
+        from pyspark import BarrierTaskContext
+
+        stat = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2]
+        attempt = BarrierTaskContext.get().taskAttemptId()
+        Path(folder, f"worker {scope.index}, attempt {attempt}").write_text(stat.split()[1])
+        return numbers.exchange("id")
+
+    inputs = {"numbers": spark.range(0, 1000, 1, 3)}
+    kept = pointstamp.spark.run(build, inputs, "id long", 2, check=False).cache()
+    first = sorted(row.id for row in kept.collect())
+    [began] = Path(folder).glob(f"worker {worker}, *")
+    before = executors(spark)
+    os.kill(int(began.read_text()), signal.SIGKILL)
+    until = time.monotonic() + 60
+    while len(now := executors(spark)) < len(before) or now == before:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    second = sorted(row.id for row in kept.collect())
+    kept.unpersist()
+    attempts = Counter(int(path.name[7]) for path in Path(folder).glob("worker *"))
+    return first, second, attempts
+
+
+def executors(spark: Any) -> set[str]:
+    """The names of those that the driver knows."""
+    return set(spark.sparkContext._jsc.sc().getExecutorIds().mkString(",").split(","))
+
+
 def survive_always(spark: Any, folder: str) -> None:
     survive(spark, folder, 0, always=True)
 
@@ -567,11 +608,21 @@ def test_after_a_death_all_runs_again_and_the_output_comes_once(
     assert attempts == dict.fromkeys(range(SLOTS), 2)
 
 
+@pytest.mark.parametrize("worker", [0, 1])
+def test_of_a_result_that_is_kept_no_worker_is_run_again_alone(
+    classic: Program, worker: int, tmp_path: Path
+) -> None:
+    classic.call(install_on_executors)
+    first, second, attempts = classic.call(lose, str(tmp_path), worker)
+    assert first == second == list(range(1000))
+    assert attempts == {0: 2, 1: 2}
+
+
 def test_a_worker_that_dies_each_time_is_named(classic: Program, tmp_path: Path) -> None:
     classic.call(install_on_executors)
     with pytest.raises(Raised, match="WorkerError: worker 1 went away without a word"):
         classic.call(survive_always, str(tmp_path))
-    assert Counter(path.name[7] for path in tmp_path.glob("worker *"))["1"] == 2
+    assert Counter(path.name[7] for path in tmp_path.glob("worker *"))["1"] == 3
 
 
 def test_a_task_that_spark_runs_twice_gives_its_records_once(

@@ -14,7 +14,7 @@ import pytest
 from pointstamp.communication import tcp, threads
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.arrays import Arrays
-from pointstamp.errors import CommunicationError, WorkerError
+from pointstamp.errors import CommunicationError, RendezvousError, WorkerError
 from pointstamp.spark.packed_batches import distribute, unpack
 from pointstamp.spark.task import Job, rendezvous, run_task
 
@@ -23,7 +23,7 @@ N_RECORDS = 1_000_000
 
 
 def job(build, inputs=("records",)):
-    return Job(build, inputs, True, SCHEMA, b"")
+    return Job(build, inputs, True, SCHEMA, b"", 1)
 
 
 def batches(n_records=N_RECORDS, size=50_000):
@@ -161,7 +161,7 @@ def met(certificates):
 
     def task(index):
         try:
-            with closing(rendezvous(stage.context(index), b"s" * 32, None, certificates[index])):
+            with closing(rendezvous(stage.context(index), 2, b"s" * 32, None, certificates[index])):
                 found[index] = "connected"
         except CommunicationError as error:
             found[index] = error
@@ -172,6 +172,11 @@ def met(certificates):
     for each in tasks:
         each.join()
     return found
+
+
+def test_a_part_of_the_workers_is_refused():
+    with pytest.raises(RendezvousError, match="runs 1 tasks in place of 2 workers"):
+        rendezvous(Stage(1).context(0), 2, b"s" * 32)
 
 
 def test_tasks_with_certificates_meet(certificates):
