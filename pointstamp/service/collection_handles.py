@@ -25,13 +25,13 @@ from pointstamp.collections.upserts import EventForm
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.text_sweep import SWEEPS
 from pointstamp.containers.updates import Updates
-from pointstamp.errors import DataError, EpochError, InputError, PointstampError, StoppedError
+from pointstamp.errors import DataError, InputError, PointstampError, StoppedError
 from pointstamp.runtime.run_options import memory_bytes
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
 from pointstamp.service.clocks import ClockFeed, ClockTicker
 from pointstamp.service.conversions import ShareOfWorker, check_staged, epoch_of
-from pointstamp.service.fetched_output import FetchedOutput
+from pointstamp.service.output_handle import TIMEOUT_S, OutputHandle
 from pointstamp.service.protocol import StagingHandle
 from pointstamp.service.staging_room import StagingRoom
 from pointstamp.service.upsert_feed import UpsertFeed
@@ -39,11 +39,7 @@ from pointstamp.service.upsert_feed import UpsertFeed
 if TYPE_CHECKING:
     from pointstamp.dataflow.spillable import WorkerMemory
     from pointstamp.service.service import Service
-    from pointstamp.service.service_probe import ServiceProbe
     from pointstamp.service.spec import ServiceSpec
-
-TIMEOUT_S = 60.0
-"""How long to wait for an epoch to be complete where nothing else is said."""
 
 
 class CollectionFeed:
@@ -303,21 +299,19 @@ class _PendingCommit:
     held: Mapping[str, Sequence[pa.RecordBatch]]
 
 
-class CollectionOutput:
-    """An output of a service that is a collection: what changed in complete epochs, and what is."""
+class CollectionOutput(OutputHandle):
+    """An output of a service that is a collection: what changed in complete epochs, and what is.
+
+    What is discarded is added up: changes of it cannot be read any more, and snapshots as of later
+    epochs can.
+    """
+
+    keeps_discarded = True
 
     def __init__(self, service: Service, name: str, schema: Schema) -> None:
-        self._service = service
-        self.name = name
+        super().__init__(service, name)
         self.schema = schema
         """Of its records."""
-        self._fetched: FetchedOutput | None = None
-        """Once the service is stopped: records as of what was discarded, and the changes since."""
-
-    @property
-    def probe(self) -> ServiceProbe:
-        """Whether epochs are complete here."""
-        return self._service.probe_of(self.name)
 
     def changes(
         self,
@@ -346,7 +340,7 @@ class CollectionOutput:
         if upto is None:
             upto = self._last()
         upto = epoch_of(upto)
-        pairs = self._read(upto, upto - 1 if after is None else epoch_of(after), timeout_s)
+        pairs = self._pairs(upto, upto - 1 if after is None else epoch_of(after), timeout_s)
         return self._changes(batch for _, batch in pairs)
 
     def read(
@@ -361,7 +355,7 @@ class CollectionOutput:
         The arguments are those of `changes`; without `after` from the first that is not discarded.
         """
         upto = self._last() if upto is None else epoch_of(upto)
-        pairs = self._read(upto, None if after is None else epoch_of(after), timeout_s)
+        pairs = self._pairs(upto, None if after is None else epoch_of(after), timeout_s)
         by_epoch: dict[int, list[pa.RecordBatch]] = {}
         for epoch, batch in pairs:
             by_epoch.setdefault(epoch, []).append(batch)
@@ -394,53 +388,6 @@ class CollectionOutput:
                     f"{epoch}: more copies of what it comes of were deleted than there were"
                 )
             return CollectionSnapshot(self.schema, rows)
-
-    def discard(self, upto: int) -> None:
-        """Have the workers add up the epochs up to this one, which is complete.
-
-        Their changes cannot be read any more; snapshots from then on can.
-        """
-        upto = epoch_of(upto)
-        if self._fetched is None:
-            self._service.discard_of(self.name, upto)
-        else:
-            self._fetched.discard(upto)
-            self._service.reached.note_discarded(self.name, upto)
-
-    def fetch(self) -> None:
-        """Read what the workers have, so that it can be read when they have ended."""
-        service = self._service
-        # One worker says which is the last: the others may not know yet that all is complete.
-        upto = service.last_complete(self.name)
-        request = protocol.ReadEpochs(self.name, None, upto, TIMEOUT_S, "all")
-        pairs = service.read_all(request)
-        self._fetched = FetchedOutput(self.name, pairs, service.discarded_of(self.name))
-
-    def _last(self) -> int:
-        """The last epoch that is complete; of a stopped service the last that is known here."""
-        if self._fetched is None:
-            return self._service.last_complete(self.name)
-        # Nothing is left of what is discarded, where it adds up to nothing.
-        return max([self._fetched.discarded, *(epoch for epoch, _ in self._fetched.pairs)])
-
-    def _read(
-        self, upto: int, after: int | None, timeout_s: float | None
-    ) -> list[tuple[int, pa.RecordBatch]]:
-        if self._fetched is None:
-            return self._service.read_of(self.name, upto, after, timeout_s)
-        return self._fetched.read(upto, after)
-
-    def _as_of(self, epoch: int, timeout_s: float | None) -> list[tuple[int, pa.RecordBatch]]:
-        if self._fetched is not None:
-            if epoch < self._fetched.discarded:
-                raise EpochError(
-                    f"output {self.name!r} has no snapshot as of epoch {epoch}: what came up to "
-                    f"epoch {self._fetched.discarded} is added up"
-                )
-            return [(at, batch) for at, batch in self._fetched.pairs if at <= epoch]
-        self.probe.wait(epoch, timeout_s)
-        request = protocol.ReadEpochs(self.name, None, epoch, TIMEOUT_S, "snapshot")
-        return self._service.read_all(request)
 
     def _changes(self, batches: Iterable[pa.RecordBatch]) -> Changes:
         SWEEPS.advance_alone()

@@ -31,7 +31,6 @@ from pointstamp.collections.schema import Schema
 from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
 from pointstamp.service import protocol
 from pointstamp.service.collection_handles import (
-    TIMEOUT_S,
     CollectionFeed,
     CollectionFeeds,
     CollectionOutput,
@@ -39,8 +38,8 @@ from pointstamp.service.collection_handles import (
     NewUpserts,
 )
 from pointstamp.service.conversions import check_staged, distributed, epoch_of, to_batches
-from pointstamp.service.fetched_output import FetchedOutput
 from pointstamp.service.in_notebook import shown_in_cell
+from pointstamp.service.output_handle import TIMEOUT_S, OutputHandle
 from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
 from pointstamp.service.service_metrics import ServiceMetrics
 from pointstamp.service.service_probe import ServiceProbe
@@ -357,11 +356,6 @@ class Service(contextlib.AbstractContextManager["Service"]):
         known_here = self._supervisor.reached.discarded.get(output, -1)
         return max(known_here, self.status().discarded[output])
 
-    def discard_of(self, output: str, upto: int) -> None:
-        """Discard epochs of an output."""
-        self.ask(protocol.Discard(output, upto))
-        self._supervisor.reached.note_discarded(output, upto)
-
     def read_all(self, request: protocol.ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
         """The batches of all workers, in the order of epochs."""
         parts = self._supervisor.ask(lambda ws: [worker.read(request) for worker in ws])
@@ -589,24 +583,13 @@ class ServiceInput:
             self._commit(now_there, until)
 
 
-class ServiceOutput:
+class ServiceOutput(OutputHandle):
     """An output of a service: what it has of complete epochs."""
-
-    def __init__(self, service: Service, name: str) -> None:
-        self._service = service
-        self.name = name
-        self._fetched: FetchedOutput | None = None
-        """Once the service is stopped."""
 
     @property
     def schema(self) -> pa.Schema:
         """Of its records."""
         return self._service.spec.outputs[self.name]
-
-    @property
-    def probe(self) -> ServiceProbe:
-        """Whether epochs are complete here."""
-        return self._service.probe_of(self.name)
 
     def collect(
         self,
@@ -643,27 +626,4 @@ class ServiceOutput:
     ) -> list[tuple[int, pa.RecordBatch]]:
         """The same, as (epoch, batch)."""
         upto = None if upto is None else epoch_of(upto)
-        after = None if after is None else epoch_of(after)
-        if self._fetched is None:
-            try:
-                return self._service.read_of(self.name, upto, after, timeout_s)
-            except StoppedError:
-                # Another thread may have stopped the service meanwhile, and fetched it all.
-                if self._fetched is None:
-                    raise
-        return self._fetched.read(upto, after)
-
-    def fetch(self) -> None:
-        """Read what the workers have, so that it can be read when they have ended."""
-        pairs = self.read()
-        self._fetched = FetchedOutput(self.name, pairs, self._service.discarded_of(self.name))
-
-    def discard(self, upto: int) -> None:
-        """Have the workers let go of the epochs up to this one, which is complete."""
-        upto = epoch_of(upto)
-        if self._fetched is not None:
-            self._fetched.discard(upto)
-            self._service.reached.note_discarded(self.name, upto)
-            self._fetched.pairs = self._fetched.read(None, None)
-        else:
-            self._service.discard_of(self.name, upto)
+        return self._pairs(upto, None if after is None else epoch_of(after), timeout_s)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from pointstamp.errors import EpochError, StoppedError
 from pointstamp.service import protocol
-from pointstamp.service.collection_handles import TIMEOUT_S
 from pointstamp.service.conversions import epoch_of
+from pointstamp.service.output_handle import TIMEOUT_S
 from pointstamp.service.protocol import NEVER
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NoReturn
 
 from pointstamp.errors import StagingError
 from pointstamp.service import protocol
@@ -65,7 +65,7 @@ class StagingRoom:
             input, worker = places[most]
             self.ask(protocol.AwaitStaged(input, staged[most], min(TICK_S, left_s)), worker)
 
-    def never(self, n_bytes: int, limit: int, why: str) -> Any:
+    def never(self, n_bytes: int, limit: int, why: str) -> NoReturn:
         """Raise `StagingError`: waiting would not end."""
         raise StagingError(
             f"{n_bytes} bytes do not fit into max_staged_bytes={limit} of {self.where}: {why}"

@@ -41,6 +41,28 @@ def serve_report(workers: int = 2, **options: Any) -> ps.Service:
     return ps.serve(report, workers, collections=collections, **{"threads": True, **options})
 
 
+@pytest.mark.parametrize("read", ["changes", "read", "snapshot"])
+def test_what_another_thread_stops_meanwhile_is_read_all_the_same(
+    read: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_report() as service:
+        service.input("shops").insert([(1, "Rome")])
+        service.input("sales").insert([(1, "tea", 1_200)])
+        service.advance()
+        output, read_all = service.output("result"), service.read_all
+        expected = getattr(output, read)(0)
+
+        def stop_first(request: ReadEpochs) -> Any:
+            monkeypatch.undo()
+            service.stop()
+            return read_all(request)
+
+        monkeypatch.setattr(service, "read_all", stop_first)
+        found = getattr(output, read)(0)
+        assert service.is_over
+        assert list(found) == list(expected)
+
+
 @pytest.mark.parametrize("threads", [True, False])
 def test_changes_and_snapshots_of_epochs(threads: bool) -> None:
     with serve_report(threads=threads) as service:
