@@ -20,6 +20,7 @@ from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import WorkerConfig
 from pointstamp.communication.failure import Failure
 from pointstamp.communication.job_control import JobControl
+from pointstamp.spark.awaited_slots import CountSlots, count
 from pointstamp.spark.cancelled_tasks import ActionFailed, TaskBegan
 from pointstamp.spark.run_counts import RunCounts, WorkerCounts
 from pointstamp.spark.session import context_of
@@ -86,6 +87,7 @@ def control_at(host: str, certificates: Certificates | None = None) -> JobContro
             _controls[key] = JobControl(_secret, host, certificates)
             _controls[key].server.handle(WorkerCounts, counts.note)
             _controls[key].server.handle(TaskBegan, _began)
+            _controls[key].server.handle(CountSlots, count)
             atexit.register(_controls[key].close)
         return _controls[key]
 

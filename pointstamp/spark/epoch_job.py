@@ -37,6 +37,7 @@ from pointstamp.service.epoch_run import (
 from pointstamp.service.feed_columns import feed_rows, feed_schema
 from pointstamp.service.spec import service_spec
 from pointstamp.spark import packed_batches
+from pointstamp.spark.awaited_slots import AwaitedSlots
 from pointstamp.spark.call_sites import call_site, called_at
 from pointstamp.spark.driver_control import worker_config
 from pointstamp.spark.failures import error_of, remember
@@ -104,7 +105,8 @@ class EpochJob:
         run = self.runs.new_run(self._spec, decode, uuid.uuid4().hex)
         control = worker_config(self._spark, certificates)
         task = _EpochTask(run, tuple(self._frames), workers, new_secret(), control, certificates)
-        frame = arriving(dict(enumerate(self._frames.values())), workers)
+        awaited = AwaitedSlots.of(self._spark, control, workers)
+        frame = arriving(dict(enumerate(self._frames.values())), workers, awaited)
         frame = frame.mapInArrow(task, "part string", barrier=True)
         remember(frame, control)
         try:

@@ -116,6 +116,7 @@ def maintain_stream(
     from pointstamp.service.epoch_run import check_inputs
     from pointstamp.service.feed_columns import feed_schema
     from pointstamp.service.spec import RESULT, service_spec
+    from pointstamp.spark.awaited_slots import AwaitedSlots
     from pointstamp.spark.batch_epochs import BatchTask, StreamOfChanges
     from pointstamp.spark.feed_forms import given_schemas
     from pointstamp.spark.run import all_slots, arriving, leaving
@@ -158,9 +159,9 @@ def maintain_stream(
     struct = from_arrow_schema(feed_schema(schema, RESULT))
     decode = {each.name: each.decode for each in changes}
     task = BatchTask.new(spark, spec, decode, place, workers, certificates)
-    return leaving(
-        arriving({n: each.frame for n, each in enumerate(changes)}, workers), task, workers, struct
-    )
+    awaited = AwaitedSlots.of(spark, task.control, workers)
+    arrived = arriving({n: each.frame for n, each in enumerate(changes)}, workers, awaited)
+    return leaving(arrived, task, workers, struct)
 
 
 def _check_stream(name: str, frame: Any) -> None:

@@ -43,6 +43,7 @@ one step, `mapInArrow(barrier=True)`, at the cost of the one that does nothing.
 from __future__ import annotations
 
 import logging
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial, reduce
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from pointstamp.communication.tls import Certificates
     from pointstamp.dataflow.logging_protocol import LoggerFactory
     from pointstamp.metrics.endpoint import MetricsEndpoint
+    from pointstamp.spark.awaited_slots import AwaitedSlots
 
 LOGGER = logging.getLogger("pointstamp.spark")
 
@@ -207,6 +209,7 @@ def run(
     from pointstamp.operators.building import takes_names
     from pointstamp.runtime.run_options import check_options, is_eager
     from pointstamp.spark.actions import planned_later, with_actions
+    from pointstamp.spark.awaited_slots import AwaitedSlots
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.given_inputs import inputs_by_name
     from pointstamp.spark.known_schemas import struct_of
@@ -285,7 +288,7 @@ def run(
     if reads_records:
         arrived = mappable(frames[0])
     elif dealt:
-        arrived = arriving(dealt, workers)
+        arrived = arriving(dealt, workers, AwaitedSlots.of(spark, control, workers))
     else:
         arrived = spark.range(0, workers, 1, workers)  # a row for each, so that there are tasks
 
@@ -346,15 +349,18 @@ def _checked(
     return schema
 
 
-def arriving(frames: Mapping[int, DataFrame], workers: int) -> DataFrame:
+def arriving(
+    frames: Mapping[int, DataFrame], workers: int, awaited: AwaitedSlots | None
+) -> DataFrame:
     """The records of several DataFrames as packed batches, with those of a worker in one partition.
 
-    Each has the number of its DataFrame as its input.
+    Each has the number of its DataFrame as its input. They are there when there are slots for the
+    workers, if that is to be `awaited`.
     """
     packed = _packed()
     dealt = []
     for number, frame in frames.items():
-        task = _distribute(number, workers, frame.schema.names)
+        task = _distribute(number, workers, frame.schema.names, awaited)
         dealt.append(mappable(frame).mapInArrow(task, packed))
     return reduce(_union, dealt).repartitionById(workers, "worker")
 
@@ -462,7 +468,12 @@ LACKING = (
 )
 
 
-def _distribute(input: int, workers: int, names: list[str]) -> MapInArrow:
+def _distribute(
+    input: int, workers: int, names: list[str], awaited: AwaitedSlots | None
+) -> MapInArrow:
+    # Where Pointstamp is not there, the task says so.
+    pickled = None if awaited is None else pickle.dumps(awaited)
+
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
@@ -475,7 +486,10 @@ def _distribute(input: int, workers: int, names: list[str]) -> MapInArrow:
         context = TaskContext.get()
         assert context is not None  # there is one in every task
         named = (batch.rename_columns(names) for batch in batches)
-        return packed_batches.distribute(named, input, context.partitionId(), workers)
+        partition = context.partitionId()
+        yield from packed_batches.distribute(named, input, partition, workers)
+        if pickled is not None:
+            pickle.loads(pickled).wait(partition)
 
     return _named(task, f"pointstamp: input {input}")
 

@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -316,7 +316,7 @@ def survive(
 def lose(spark: Any, folder: str, worker: int) -> tuple[list[int], list[int], Counter[int]]:
     """What a kept result has, and what it has once the executor of a worker is lost.
 
-    Likewise how often each worker began.
+    Likewise how often each worker began. Another job begins while the executor is not there.
     """
 
     def build(scope: Any, numbers: Any) -> Any:
@@ -336,14 +336,23 @@ def lose(spark: Any, folder: str, worker: int) -> tuple[list[int], list[int], Co
     [began] = Path(folder).glob(f"worker {worker}, *")
     before = executors(spark)
     os.kill(int(began.read_text()), signal.SIGKILL)
-    until = time.monotonic() + 60
-    while len(now := executors(spark)) < len(before) or now == before:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: executors(spark) != before)
+    # With an executor less, and one that is there again in seconds.
+    inputs = {"numbers": spark.range(0, 1000, 1, 3)}
+    found = pointstamp.spark.run(lambda _, numbers: numbers, inputs, None, SLOTS).collect()
+    assert sorted(row.id for row in found) == first
+    wait_until(lambda: len(executors(spark)) == len(before))
     second = sorted(row.id for row in kept.collect())
     kept.unpersist()
     attempts = Counter(int(path.name[7]) for path in Path(folder).glob("worker *"))
     return first, second, attempts
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def executors(spark: Any) -> set[str]:
@@ -609,7 +618,7 @@ def test_after_a_death_all_runs_again_and_the_output_comes_once(
 
 
 @pytest.mark.parametrize("worker", [0, 1])
-def test_of_a_result_that_is_kept_no_worker_is_run_again_alone(
+def test_an_executor_that_is_lost_behind_the_workers_is_waited_for_and_they_run_again_all(
     classic: Program, worker: int, tmp_path: Path
 ) -> None:
     classic.call(install_on_executors)

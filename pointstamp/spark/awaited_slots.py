@@ -1,0 +1,148 @@
+"""The tasks that deal inputs to the workers end when there are slots for all workers.
+
+Spark counts its slots when it makes a barrier stage. With adaptive execution that is when the
+stages before it have ended. An executor that was lost meanwhile, and is not there again yet, fails
+the job at once, where without adaptive execution Spark would count again, each 15 s; and what it
+does to clean up after the job stops the session. So the stage before waits: its tasks ask the
+driver how many slots there are, at their ends, as often and as long as Spark would.
+
+Source: `handleMapStageSubmitted`, `handleJobSubmitted` and `handleJobCancellation` of Spark 4.3's
+`DAGScheduler`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.communication.control import ControlClient
+from pointstamp.errors import CommunicationError, SparkSetupError
+from pointstamp.spark.session import context_of, is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pointstamp.communication.control import Address, ControlConnection, WorkerConfig
+
+LOGGER = logging.getLogger("pointstamp.spark")
+
+REACH_S = 3.0
+"""How long a task tries to reach the driver, before it does without."""
+
+ANSWER_S = 20.0
+"""How long it waits for an answer."""
+
+LOOK_S = 0.2
+"""How long it waits before it asks again."""
+
+INTERVAL = "spark.scheduler.barrier.maxConcurrentTasksCheck.interval"
+CHECKS = "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures"
+"""How long Spark waits between two checks of the slots, and how many may fail."""
+
+
+@dataclass(frozen=True)
+class CountSlots:
+    """A request: how many slots there are for so many workers. The answer is None if not known."""
+
+    workers: int
+
+
+@dataclass(frozen=True)
+class SlotCount:
+    """The answer.
+
+    Attributes
+    ----------
+    slots : int
+        How many tasks can run at once.
+    left_s : float
+        How long is still waited for more.
+    """
+
+    slots: int
+    left_s: float
+
+
+@dataclass(frozen=True)
+class AwaitedSlots:
+    """For each task of the stage before the workers: wait until there are slots for these.
+
+    Attributes
+    ----------
+    config : WorkerConfig
+        Of the workers.
+    workers : int
+    """
+
+    config: WorkerConfig
+    workers: int
+
+    @classmethod
+    def of(cls, spark: SparkSession, config: WorkerConfig, workers: int) -> AwaitedSlots | None:
+        """None where there are no executors that come and go, or none that we could count."""
+        return None if context_of(spark) is None or is_local(spark) else cls(config, workers)
+
+    def wait(self, partition: int) -> None:
+        """Wait; in a task. Where the driver cannot be reached, do without.
+
+        Raises
+        ------
+        SparkSetupError
+            If there are too few slots for as long as Spark would wait.
+        """
+        if self.config.control in _unreachable:
+            return
+        # What is lost of another group is no failure of a worker.
+        config = replace(self.config, group=f"{self.config.group} inputs")
+        try:
+            with ControlClient.connect(config, partition, timeout_s=REACH_S) as control:
+                while (found := control.ask(CountSlots(self.workers), ANSWER_S)) is not None:
+                    if found.slots >= self.workers:
+                        return
+                    if found.left_s <= 0:
+                        raise SparkSetupError(
+                            f"{self.workers} workers need {self.workers} slots at once, and Spark "
+                            f"had {found.slots} for as long as it looks ({INTERVAL}, {CHECKS}): "
+                            "ask for fewer workers, or give the session more executors"
+                        )
+                    time.sleep(LOOK_S)
+        except CommunicationError:
+            _unreachable.add(self.config.control)
+
+
+_unreachable: set[Address] = set()
+"""Drivers that this process has tried to reach: another task of it does not."""
+
+_lock = threading.Lock()
+_short_since: dict[str, float] = {}
+"""By group, since when there are too few slots."""
+
+
+def count(connection: ControlConnection, message: CountSlots) -> SlotCount | None:
+    """Answer a task; in the driver."""
+    from pyspark import SparkContext
+
+    try:
+        scheduler: Any = SparkContext._active_spark_context._jsc.sc()  # type: ignore[union-attr]
+        profile = scheduler.resourceProfileManager().defaultResourceProfile()
+        slots = int(scheduler.maxNumConcurrentTasks(profile))
+        conf = scheduler.conf()
+        limit_s = conf.getTimeAsSeconds(INTERVAL, "15s") * conf.getInt(CHECKS, 40)
+    except Exception:  # noqa: BLE001  (it is stopped, or of a version that has no such methods)
+        return None
+    with _lock:
+        if slots >= message.workers:
+            _short_since.pop(connection.group, None)
+            return SlotCount(slots, 0)
+        if connection.group not in _short_since:
+            LOGGER.warning(
+                "%d workers need %d slots at once, and Spark has %d now: waiting for executors",
+                message.workers,
+                message.workers,
+                slots,
+            )
+        since = _short_since.setdefault(connection.group, time.monotonic())
+        return SlotCount(slots, since + limit_s - time.monotonic())
