@@ -1,10 +1,11 @@
-"""The tasks that deal inputs to the workers end when there are slots for all workers.
+"""Workers begin when there are slots for all of them: the stage before them waits, or the driver.
 
 Spark counts its slots when it makes a barrier stage. With adaptive execution that is when the
 stages before it have ended. An executor that was lost meanwhile, and is not there again yet, fails
 the job at once, where without adaptive execution Spark would count again, each 15 s; and what it
 does to clean up after the job stops the session. So the stage before waits: its tasks ask the
-driver how many slots there are, at their ends, as often and as long as Spark would.
+driver how many slots there are, at their ends, for as long as Spark would. A service, before whose
+workers there is no stage, begins them when the driver counts enough.
 
 Source: `handleMapStageSubmitted`, `handleJobSubmitted` and `handleJobCancellation` of Spark 4.3's
 `DAGScheduler`.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -123,26 +125,50 @@ _short_since: dict[str, float] = {}
 
 def count(connection: ControlConnection, message: CountSlots) -> SlotCount | None:
     """Answer a task; in the driver."""
+    found = count_now()
+    if found is None:
+        return None
+    with _lock:
+        if found.slots >= message.workers:
+            _short_since.pop(connection.group, None)
+            return found
+        if connection.group not in _short_since:
+            _warn(found.slots, message.workers)
+        since = _short_since.setdefault(connection.group, time.monotonic())
+        return replace(found, left_s=since + found.left_s - time.monotonic())
+
+
+def await_slots(spark: SparkSession, workers: int, is_over: Callable[[float], bool]) -> None:
+    """Wait in the driver for a job that begins with its workers, as that of a service does.
+
+    Spark would wait for it, and look each 15 s. `is_over(timeout_s)` waits until the job is not
+    wanted any more, and says whether it is not.
+    """
+    if context_of(spark) is None or is_local(spark):
+        return
+    until: float | None = None
+    while (found := count_now()) is not None and found.slots < workers:
+        if until is None:
+            _warn(found.slots, workers)
+            until = time.monotonic() + found.left_s
+        if time.monotonic() > until or is_over(LOOK_S):
+            return
+
+
+def count_now() -> SlotCount | None:
+    """The slots of this program's session; None if that is over, or Spark does not say."""
     from pyspark import SparkContext
 
     try:
         scheduler: Any = SparkContext._active_spark_context._jsc.sc()  # type: ignore[union-attr]
         profile = scheduler.resourceProfileManager().defaultResourceProfile()
-        slots = int(scheduler.maxNumConcurrentTasks(profile))
         conf = scheduler.conf()
         limit_s = conf.getTimeAsSeconds(INTERVAL, "15s") * conf.getInt(CHECKS, 40)
+        return SlotCount(int(scheduler.maxNumConcurrentTasks(profile)), limit_s)
     except Exception:  # noqa: BLE001  (it is stopped, or of a version that has no such methods)
         return None
-    with _lock:
-        if slots >= message.workers:
-            _short_since.pop(connection.group, None)
-            return SlotCount(slots, 0)
-        if connection.group not in _short_since:
-            LOGGER.warning(
-                "%d workers need %d slots at once, and Spark has %d now: waiting for executors",
-                message.workers,
-                message.workers,
-                slots,
-            )
-        since = _short_since.setdefault(connection.group, time.monotonic())
-        return SlotCount(slots, since + limit_s - time.monotonic())
+
+
+def _warn(slots: int, workers: int) -> None:
+    message = "%d workers need %d slots at once, and Spark has %d now: waiting for executors"
+    LOGGER.warning(message, workers, workers, slots)

@@ -11,6 +11,7 @@ from pointstamp.service.protocol import StagingHandle, decode, token_of
 from pointstamp.service.supervisor import CAUSE_S
 from pointstamp.service.worker_pools import WorkerPool
 from pointstamp.spark.access import RESTART_S, Access, check_columns, staging
+from pointstamp.spark.awaited_slots import await_slots
 from pointstamp.spark.call_sites import CallSite, call_site, called_at
 from pointstamp.spark.driver_control import LOOPBACK, control_of, worker_config
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
@@ -69,6 +70,9 @@ class SparkWorkerPool(WorkerPool):
         task = _task(self._spec, self._n_workers, self._config, self._flight, job)
         with control.watching(job.group, self.handlers, self._fail):
             try:
+                await_slots(self._spark, self._n_workers, self.termination.wait)
+                if self.termination.has_ended:
+                    return  # aborted meanwhile
                 self._jobs.give()
                 # One partition for each task, and nothing in it that matters.
                 rows = self._spark.range(0, self._n_workers, 1, self._n_workers)

@@ -14,7 +14,13 @@ from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import ControlServer, WorkerConfig
 from pointstamp.errors import SparkSetupError
 from pointstamp.spark import awaited_slots
-from pointstamp.spark.awaited_slots import AwaitedSlots, CountSlots, SlotCount, count
+from pointstamp.spark.awaited_slots import (
+    AwaitedSlots,
+    CountSlots,
+    SlotCount,
+    await_slots,
+    count,
+)
 from tests.free_ports import free_port
 
 
@@ -96,13 +102,40 @@ def test_the_driver_counts_from_when_there_were_too_few(
         now_s[0] = 130.0
         assert count(asking, CountSlots(4)) == SlotCount(2, -10.0)
         slots[0] = 4
-        assert count(asking, CountSlots(4)) == SlotCount(4, 0)
+        assert count(asking, CountSlots(4)) == SlotCount(4, 20.0)
         slots[0] = 3
         assert count(asking, CountSlots(4)) == SlotCount(3, 20.0)
     assert [record.getMessage() for record in caplog.records] == [
         "4 workers need 4 slots at once, and Spark has 2 now: waiting for executors",
         "4 workers need 4 slots at once, and Spark has 3 now: waiting for executors",
     ]
+
+
+def test_the_driver_waits_for_slots_until_there_are_or_nothing_needs_them(
+    slots: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster: Any = SimpleNamespace(
+        sparkContext=object(), conf={"spark.master": "spark://host:7077"}
+    )
+    asked: list[float] = []
+
+    def is_over(timeout_s: float) -> bool:
+        asked.append(timeout_s)
+        if len(asked) == 3:
+            slots[0] = 4
+        return len(asked) == 5
+
+    await_slots(cluster, 4, is_over)
+    assert len(asked) == 3
+    await_slots(cluster, 6, is_over)
+    assert len(asked) == 5
+    now_s = iter([0.0, 0.0, 19.0, 21.0])
+    monkeypatch.setattr(awaited_slots, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
+    await_slots(cluster, 6, lambda timeout_s: False)
+    assert next(now_s, None) is None
+    await_slots(
+        SimpleNamespace(sparkContext=object(), conf={"spark.master": "local[2]"}), 6, is_over
+    )
 
 
 def test_a_driver_whose_session_is_over_does_not_know(
