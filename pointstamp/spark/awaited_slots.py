@@ -14,6 +14,7 @@ Source: `handleMapStageSubmitted`, `handleJobSubmitted` and `handleJobCancellati
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -39,6 +40,12 @@ ANSWER_S = 20.0
 
 LOOK_S = 0.2
 """How long it waits before it asks again."""
+
+FORGET_S = 60.0
+"""After so long without a question another action asks, and not a task of the same that is retried.
+
+Those that begin when the time is over are to fail at once.
+"""
 
 INTERVAL = "spark.scheduler.barrier.maxConcurrentTasksCheck.interval"
 CHECKS = "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures"
@@ -119,8 +126,8 @@ _unreachable: set[Address] = set()
 """Drivers that this process has tried to reach: another task of it does not."""
 
 _lock = threading.Lock()
-_short_since: dict[str, float] = {}
-"""By group, since when there are too few slots."""
+_short: dict[str, tuple[float, float]] = {}
+"""By group for which there are too few slots: since when, and when that was last asked."""
 
 
 def count(connection: ControlConnection, message: CountSlots) -> SlotCount | None:
@@ -130,12 +137,15 @@ def count(connection: ControlConnection, message: CountSlots) -> SlotCount | Non
         return None
     with _lock:
         if found.slots >= message.workers:
-            _short_since.pop(connection.group, None)
+            _short.pop(connection.group, None)
             return found
-        if connection.group not in _short_since:
+        now = time.monotonic()
+        since, last = _short.get(connection.group, (now, -math.inf))
+        if now - last > FORGET_S:
+            since = now
             _warn(found.slots, message.workers)
-        since = _short_since.setdefault(connection.group, time.monotonic())
-        return replace(found, left_s=since + found.left_s - time.monotonic())
+        _short[connection.group] = since, now
+        return replace(found, left_s=since + found.left_s - now)
 
 
 def await_slots(spark: SparkSession, workers: int, is_over: Callable[[float], bool]) -> None:

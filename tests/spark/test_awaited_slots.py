@@ -87,7 +87,7 @@ def slots(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     )
     context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: scheduler))
     monkeypatch.setattr(pyspark.SparkContext, "_active_spark_context", context)
-    monkeypatch.setattr(awaited_slots, "_short_since", {})
+    monkeypatch.setattr(awaited_slots, "_short", {})
     return now
 
 
@@ -105,8 +105,13 @@ def test_the_driver_counts_from_when_there_were_too_few(
         assert count(asking, CountSlots(4)) == SlotCount(4, 20.0)
         slots[0] = 3
         assert count(asking, CountSlots(4)) == SlotCount(3, 20.0)
+        now_s[0] = 185.0
+        assert count(asking, CountSlots(4)) == SlotCount(3, -35.0)
+        now_s[0] = 300.0  # another action
+        assert count(asking, CountSlots(4)) == SlotCount(3, 20.0)
     assert [record.getMessage() for record in caplog.records] == [
         "4 workers need 4 slots at once, and Spark has 2 now: waiting for executors",
+        "4 workers need 4 slots at once, and Spark has 3 now: waiting for executors",
         "4 workers need 4 slots at once, and Spark has 3 now: waiting for executors",
     ]
 
