@@ -56,6 +56,7 @@ def error_of(error: BaseException, frame: Any = None) -> PointstampError:
     return explained(cause, error) or WorkerError(f"the Spark job failed: {innermost(error)}")
 
 
+_WAITED = re.compile(r"^pointstamp\.errors\.SparkSetupError: (\d+ workers need .+)", re.MULTILINE)
 _NAMED = re.compile(r"(?:[\w.$]+: )?(\[[A-Z0-9_.]+\] .+)")
 """An exception of Spark's with a name that it has for what failed."""
 
@@ -129,13 +130,22 @@ def cancelled(error: BaseException) -> JobCancelledError | None:
 
 
 def too_few_slots(error: BaseException) -> SparkSetupError | None:
-    """What to raise for Spark's error, if it is that a stage has more workers than there are slots.
+    r"""What to raise for Spark's error, if it is that there are fewer slots than workers.
 
     >>> too_few_slots(ValueError("a.b.C: [SPARK-24819]: Barrier execution mode does not")) is None
     False
     >>> too_few_slots(ValueError("barrier stages are not allowed here"))
+
+    Or for the error of a task that has waited for them:
+
+    >>> raised = "In a task:\npointstamp.errors.SparkSetupError: 7 workers need 7 slots\n at x"
+    >>> too_few_slots(ValueError(raised))
+    SparkSetupError('7 workers need 7 slots')
     """
-    if "[SPARK-24819]" not in str(error):
+    said = str(error)
+    if (waited := _WAITED.search(said)) is not None:
+        return SparkSetupError(waited[1])
+    if "[SPARK-24819]" not in said:
         return None
     return SparkSetupError(
         "Spark had fewer slots than the job has workers, as often as it looked (SPARK-24819): ask "
