@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import JobCancelledError, PointstampError
 from pointstamp.spark import driver_control
+from pointstamp.spark.awaited_slots import await_slots
 from pointstamp.spark.call_sites import CallSite, call_site, called_at, set_back
 from pointstamp.spark.cancelled_tasks import ACTION
 from pointstamp.spark.failures import cancelled, explained, remember, too_few_slots
@@ -68,6 +69,7 @@ class Actions:
         Where its workers report.
     description : str
         Of its jobs, in Spark's UI.
+    workers : int
     whole : DataFrame, optional
         The same records, where all partitions have to be computed at once; `frame` if not given.
     """
@@ -77,11 +79,13 @@ class Actions:
         frame: DataFrame,
         config: WorkerConfig,
         description: str,
+        workers: int,
         whole: DataFrame | None = None,
     ) -> None:
         self._frame = frame
         self._config = config
         self._description = description
+        self._workers = workers
         self._whole = whole
 
     @contextmanager
@@ -91,6 +95,8 @@ class Actions:
         check_running(spark)
         with called_at(spark, site):
             check_executors(spark)
+            if not self._is_kept():  # else the workers may have nothing to do
+                await_slots(spark, self._workers)
             with (
                 _described(spark, self._description),
                 _stopped_said(spark),
@@ -111,11 +117,13 @@ class Actions:
         return level.useMemory or level.useDisk or level.useOffHeap
 
 
-def with_actions(frame: DataFrame, config: WorkerConfig, description: str) -> DataFrame:
+def with_actions(
+    frame: DataFrame, config: WorkerConfig, description: str, workers: int
+) -> DataFrame:
     """`frame`, with actions that raise what a worker failed of, and have a description."""
     found: Any = frame
     kind: Any = type(frame)
-    found._actions = Actions(frame, config, description)
+    found._actions = Actions(frame, config, description, workers)
     found.__class__ = _with_actions(kind)
     remember(frame, config)
     return frame
@@ -127,6 +135,7 @@ def planned_later(
     schema: StructType,
     config: WorkerConfig,
     description: str,
+    workers: int,
 ) -> DataFrame:
     """The DataFrame that `plan` gives, asked for when Spark is to know it, with such actions.
 
@@ -139,7 +148,7 @@ def planned_later(
         Of a classic session: the same records, where all partitions have to be computed at once.
     plan : callable
     schema : StructType
-    config, description
+    config, description, workers
         As of `Actions`.
     """
     given: Any = type(whole).__base__
@@ -149,7 +158,7 @@ def planned_later(
     del frame._jdf
     frame._plan = plan
     frame.schema = deepcopy(schema)  # which the program may change
-    frame._actions = Actions(frame, config, description, whole)
+    frame._actions = Actions(frame, config, description, workers, whole)
     remember(frame, config)
     found: DataFrame = frame
     return found

@@ -4,8 +4,9 @@ Spark counts its slots when it makes a barrier stage. With adaptive execution th
 stages before it have ended. An executor that was lost meanwhile, and is not there again yet, fails
 the job at once, where without adaptive execution Spark would count again, each 15 s; and what it
 does to clean up after the job stops the session. So the stage before waits: its tasks ask the
-driver how many slots there are, at their ends, for as long as Spark would. A service, before whose
-workers there is no stage, begins them when the driver counts enough.
+driver how many slots there are, at their ends, for as long as Spark would. An action on a result
+begins when the driver counts enough, and so do the workers of a service, before which there is no
+stage.
 
 Source: `handleMapStageSubmitted`, `handleJobSubmitted` and `handleJobCancellation` of Spark 4.3's
 `DAGScheduler`.
@@ -148,11 +149,19 @@ def count(connection: ControlConnection, message: CountSlots) -> SlotCount | Non
         return replace(found, left_s=since + found.left_s - now)
 
 
-def await_slots(spark: SparkSession, workers: int, is_over: Callable[[float], bool]) -> None:
-    """Wait in the driver for a job that begins with its workers, as that of a service does.
+def _pause(timeout_s: float) -> bool:
+    time.sleep(timeout_s)
+    return False
 
-    Spark would wait for it, and look each 15 s. `is_over(timeout_s)` waits until the job is not
-    wanted any more, and says whether it is not.
+
+def await_slots(
+    spark: SparkSession, workers: int, is_over: Callable[[float], bool] = _pause
+) -> None:
+    """Wait in the driver, before a job: one of a service, which begins with its workers, or any.
+
+    Of the first Spark would look each 15 s. `is_over(timeout_s)` waits until the job is not wanted
+    any more, and says whether it is not. Where there are too few slots for as long as Spark would
+    wait, the job is left to Spark.
     """
     if context_of(spark) is None or is_local(spark):
         return

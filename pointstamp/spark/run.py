@@ -298,7 +298,7 @@ def run(
     if fused:
         arrived = _beside(arrived, read)
         result = arrived.mapInArrow(task(job, gives_records=True), struct, barrier=True)
-        return with_actions(result, control, description)
+        return with_actions(result, control, description, workers)
     context = context_of(spark)
 
     def plan(job: Job | PickledJob) -> DataFrame:
@@ -306,11 +306,11 @@ def run(
 
     if context is None or not is_local(spark) or retries_stages(spark):
         # Spark retries no barrier stage that hands its results to an action.
-        return with_actions(plan(job), control, description)
+        return with_actions(plan(job), control, description, workers)
     pickled = PickledJob(job, context)
     whole = arrived.mapInArrow(task(pickled, gives_records=True), struct, barrier=True)
-    whole = with_actions(whole, control, description)
-    return planned_later(whole, partial(plan, pickled), struct, control, description)
+    whole = with_actions(whole, control, description, workers)
+    return planned_later(whole, partial(plan, pickled), struct, control, description, workers)
 
 
 def _checked(

@@ -138,6 +138,8 @@ def test_the_driver_waits_for_slots_until_there_are_or_nothing_needs_them(
     monkeypatch.setattr(awaited_slots, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
     await_slots(cluster, 6, lambda timeout_s: False)
     assert next(now_s, None) is None
+    slots[0] = 6
+    await_slots(cluster, 6)
     await_slots(
         SimpleNamespace(sparkContext=object(), conf={"spark.master": "local[2]"}), 6, is_over
     )
