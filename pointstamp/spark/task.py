@@ -8,6 +8,7 @@ shuffled behind it. Everything here runs on Spark's executors.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -67,6 +68,9 @@ REACH_S = 3.0
 
 MEET_S = 20.0
 """How long a task waits for its peers at the driver, before it asks Spark."""
+
+GATHER_S = 120.0
+"""How long it waits there: executors may have packages to unpack first."""
 
 Rows = Iterable[pa.RecordBatch]
 
@@ -315,8 +319,8 @@ def rendezvous(
         address = "127.0.0.1" if is_local else hosts[me], listener.address[1]
         addresses = _meet(control, context.stageId(), len(hosts), address)
         if addresses is None:
-            gathered = [said.split() for said in context.allGather(f"{address[0]} {address[1]}")]
-            addresses = [(host, int(port)) for host, port in gathered]
+            said = _gathered(context, f"{address[0]} {address[1]}")
+            addresses = [(host, int(port)) for host, port in map(str.split, said)]
         return tcp.connect(
             me,
             addresses,
@@ -325,6 +329,35 @@ def rendezvous(
             certificates=certificates,
             connections=connections,
         )
+
+
+def _gathered(context: BarrierTaskContext, said: str) -> list[str]:
+    """What all tasks say, by the message that Spark passes between them.
+
+    Spark waits for a year. Of a stage some of whose tasks have failed before they came to Python,
+    as where an output that they are to fetch is lost, it does not end the others; and it cannot
+    run them again while these hold their slots.
+    """
+    found: list[list[str] | BaseException] = []
+
+    def gather() -> None:
+        try:
+            found.append(context.allGather(said))
+        except BaseException as error:  # noqa: BLE001  (raised by the task)
+            found.append(error)
+
+    gathering = threading.Thread(target=gather, name="pointstamp-gather", daemon=True)
+    gathering.start()
+    gathering.join(GATHER_S)
+    if not found:
+        raise RendezvousError(
+            f"the other workers did not all begin in {GATHER_S:g} s: some of their tasks may have "
+            "failed before, or cannot be started; this one ends, so that Spark can run all again"
+        )
+    [answer] = found
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 def _meet(

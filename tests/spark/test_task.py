@@ -179,6 +179,21 @@ def test_a_part_of_the_workers_is_refused():
         rendezvous(Stage(1).context(0), 2, b"s" * 32)
 
 
+def test_a_task_whose_peers_do_not_come_ends(monkeypatch):
+    monkeypatch.setattr("pointstamp.spark.task.GATHER_S", 0.05)
+    stage = Stage(2)
+    with pytest.raises(RendezvousError, match=r"the other workers did not all begin in 0\.05 s"):
+        rendezvous(stage.context(0), 2, b"s" * 32)
+    stage._barrier.abort()
+
+
+def test_a_task_raises_what_spark_says_of_its_peers():
+    stage = Stage(2)
+    stage._barrier.abort()
+    with pytest.raises(threading.BrokenBarrierError):
+        rendezvous(stage.context(0), 2, b"s" * 32)
+
+
 def test_tasks_with_certificates_meet(certificates):
     assert met([certificates, certificates]) == ["connected", "connected"]
 
