@@ -24,6 +24,7 @@ from pointstamp.spark.awaited_slots import CountSlots, count
 from pointstamp.spark.cancelled_tasks import ActionFailed, TaskBegan
 from pointstamp.spark.run_counts import RunCounts, WorkerCounts
 from pointstamp.spark.session import context_of
+from pointstamp.spark.stage_attempts import AttemptCheck, can_meet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,6 +89,7 @@ def control_at(host: str, certificates: Certificates | None = None) -> JobContro
             _controls[key].server.handle(WorkerCounts, counts.note)
             _controls[key].server.handle(TaskBegan, _began)
             _controls[key].server.handle(CountSlots, count)
+            _controls[key].server.handle(AttemptCheck, can_meet)
             atexit.register(_controls[key].close)
         return _controls[key]
 

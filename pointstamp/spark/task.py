@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -51,6 +52,7 @@ from pointstamp.spark.dry_build import check_result
 from pointstamp.spark.packed_batches import PackedBatch
 from pointstamp.spark.parquet_files import ParquetScan
 from pointstamp.spark.run_counts import Tally, WorkerCounts
+from pointstamp.spark.stage_attempts import AttemptCheck
 
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
@@ -69,8 +71,14 @@ REACH_S = 3.0
 MEET_S = 20.0
 """How long a task waits for its peers at the driver, before it asks Spark."""
 
-GATHER_S = 120.0
-"""How long it waits there: executors may have packages to unpack first."""
+GATHER_S = 600.0
+"""How long it then waits for what Spark passes between them."""
+
+CHECK_S = 1.0
+"""How long it waits there before it asks the driver whether they can still come."""
+
+ANSWER_S = 20.0
+"""How long it waits for an answer of the driver."""
 
 Rows = Iterable[pa.RecordBatch]
 
@@ -302,7 +310,8 @@ def rendezvous(
     Raises `RendezvousError` where the stage has another number of tasks than the job has workers.
     Of a stage that had ended, or whose last tasks end while an executor is lost, Spark runs only
     the tasks again whose output is lost: they would be a dataflow of their own, of a part of the
-    input. Since a barrier stage that has failed is run again whole, all run after this.
+    input. Since a barrier stage that has failed is run again whole, all run after this. Likewise
+    where peers of this attempt of the stage cannot come any more.
     """
     hosts = hosts_of(context)
     if len(hosts) != workers:
@@ -319,8 +328,8 @@ def rendezvous(
         address = "127.0.0.1" if is_local else hosts[me], listener.address[1]
         addresses = _meet(control, context.stageId(), len(hosts), address)
         if addresses is None:
-            said = _gathered(context, f"{address[0]} {address[1]}")
-            addresses = [(host, int(port)) for host, port in map(str.split, said)]
+            gathered = [said.split() for said in _gather(context, control, address)]
+            addresses = [(host, int(port)) for host, port in gathered]
         return tcp.connect(
             me,
             addresses,
@@ -329,35 +338,6 @@ def rendezvous(
             certificates=certificates,
             connections=connections,
         )
-
-
-def _gathered(context: BarrierTaskContext, said: str) -> list[str]:
-    """What all tasks say, by the message that Spark passes between them.
-
-    Spark waits for a year. Of a stage some of whose tasks have failed before they came to Python,
-    as where an output that they are to fetch is lost, it does not end the others; and it cannot
-    run them again while these hold their slots.
-    """
-    found: list[list[str] | BaseException] = []
-
-    def gather() -> None:
-        try:
-            found.append(context.allGather(said))
-        except BaseException as error:  # noqa: BLE001  (raised by the task)
-            found.append(error)
-
-    gathering = threading.Thread(target=gather, name="pointstamp-gather", daemon=True)
-    gathering.start()
-    gathering.join(GATHER_S)
-    if not found:
-        raise RendezvousError(
-            f"the other workers did not all begin in {GATHER_S:g} s: some of their tasks may have "
-            "failed before, or cannot be started; this one ends, so that Spark can run all again"
-        )
-    [answer] = found
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
 
 
 def _meet(
@@ -376,6 +356,46 @@ def _meet(
             # It may be complete since: then the others rely on us.
             found = control.ask(LeaveMesh(attempt), MEET_S)
     return found
+
+
+def _gather(
+    context: BarrierTaskContext, control: ControlClient | None, address: listening.Address
+) -> list[str]:
+    """What all workers say, by Spark; it does not say of itself that some cannot come any more."""
+    answer: Future[list[str]] = Future()
+
+    def gather() -> None:
+        try:
+            answer.set_result(context.allGather(f"{address[0]} {address[1]}"))
+        except Exception as error:  # noqa: BLE001  (whatever Spark makes of it)
+            answer.set_exception(error)
+
+    # Where it waits for ever, it ends with this process, which Spark uses for no other task then.
+    threading.Thread(target=gather, name="gathers-addresses", daemon=True).start()
+    until = time.monotonic() + GATHER_S
+    while not wait([answer], CHECK_S).done:
+        if not _can_meet(context, control):
+            raise RendezvousError(
+                "other tasks of this attempt of the stage have ended before all workers were "
+                "connected, as where Spark lost what they were to read; Spark runs all again "
+                "where spark.stage.maxConsecutiveAttempts allows it"
+            )
+        if time.monotonic() > until:
+            raise RendezvousError(
+                f"other tasks of this stage did not begin within {MEET_S + GATHER_S:.0f} s"
+            )
+    return answer.result()
+
+
+def _can_meet(context: BarrierTaskContext, control: ControlClient | None) -> bool:
+    """Whether all tasks of this attempt of the stage may still come, as far as the driver knows."""
+    if control is None:
+        return True
+    try:
+        found = control.ask(AttemptCheck(context.stageId(), context.taskAttemptId()), ANSWER_S)
+    except CommunicationError:
+        return True
+    return bool(found)
 
 
 def run(

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import threading
 import tracemalloc
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from pointstamp.communication import tcp, threads
+from pointstamp.communication.authentication import new_secret
+from pointstamp.communication.control import ControlClient, WorkerConfig
+from pointstamp.communication.job_control import JobControl
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.arrays import Arrays
 from pointstamp.errors import CommunicationError, RendezvousError, WorkerError
+from pointstamp.spark import task
 from pointstamp.spark.packed_batches import distribute, unpack
+from pointstamp.spark.stage_attempts import AttemptCheck
 from pointstamp.spark.task import Job, rendezvous, run_task
 
 SCHEMA = pa.schema({"n": pa.int64()})
@@ -179,19 +186,61 @@ def test_a_part_of_the_workers_is_refused():
         rendezvous(Stage(1).context(0), 2, b"s" * 32)
 
 
-def test_a_task_whose_peers_do_not_come_ends(monkeypatch):
-    monkeypatch.setattr("pointstamp.spark.task.GATHER_S", 0.05)
-    stage = Stage(2)
-    with pytest.raises(RendezvousError, match=r"the other workers did not all begin in 0\.05 s"):
-        rendezvous(stage.context(0), 2, b"s" * 32)
-    stage._barrier.abort()
+@pytest.fixture
+def waits() -> Iterator[Any]:
+    """The context of a task whose peers never come, so that Spark's message does not either."""
+    context: Any = Stage(2).context(0)
+    ended = threading.Event()
+    context.taskAttemptId = lambda: 7
+    context.allGather = lambda _: ended.wait(60)
+    yield context
+    ended.set()
 
 
-def test_a_task_raises_what_spark_says_of_its_peers():
-    stage = Stage(2)
-    stage._barrier.abort()
-    with pytest.raises(threading.BrokenBarrierError):
-        rendezvous(stage.context(0), 2, b"s" * 32)
+@contextmanager
+def asked_driver(answers: list[bool]) -> Iterator[ControlClient]:
+    """The connection of a task to a driver that gives these answers in turn, to one task."""
+
+    def answer(_: Any, message: AttemptCheck) -> bool:
+        assert message == AttemptCheck(0, 7)
+        return answers.pop(0)
+
+    secret = new_secret()
+    with JobControl(secret).server as server:
+        server.handle(AttemptCheck, answer)
+        config = WorkerConfig(server.address, secret, group="job")
+        with ControlClient.connect(config, 0, timeout_s=10) as control:
+            yield control
+
+
+def test_peers_that_cannot_come_any_more_are_not_waited_for(
+    waits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task, "MEET_S", 0.05)
+    monkeypatch.setattr(task, "CHECK_S", 0.01)
+    answers = [True, True, False]
+    ended = pytest.raises(RendezvousError, match="of this attempt of the stage have ended before")
+    with asked_driver(answers) as control, ended:
+        rendezvous(waits, 2, b"s" * 32, control)
+    assert not answers
+
+
+def test_peers_are_not_waited_for_without_end_where_no_driver_is_asked(
+    waits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task, "CHECK_S", 0.01)
+    monkeypatch.setattr(task, "GATHER_S", 0.05)
+    with pytest.raises(RendezvousError, match="did not begin within 20 s"):
+        rendezvous(waits, 2, b"s" * 32)
+
+
+def test_what_spark_raises_in_place_of_its_message_is_raised(waits: Any) -> None:
+    def refuse(_: str) -> list[str]:
+        raise ValueError("no message")
+
+    waits.allGather = refuse
+    with pytest.raises(ValueError, match="no message"):
+        rendezvous(waits, 2, b"s" * 32)
 
 
 def test_tasks_with_certificates_meet(certificates):
