@@ -20,11 +20,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pointstamp.communication.control import ControlClient
 from pointstamp.errors import CommunicationError, SparkSetupError
-from pointstamp.spark.session import context_of, is_local
+from pointstamp.spark.session import context_of, is_local, java_context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ class AwaitedSlots:
     @classmethod
     def of(cls, spark: SparkSession, config: WorkerConfig, workers: int) -> AwaitedSlots | None:
         """None where there are no executors that come and go, or none that we could count."""
-        return None if context_of(spark) is None or is_local(spark) else cls(config, workers)
+        return cls(config, workers) if _can_be_short(spark) else None
 
     def wait(self, partition: int) -> None:
         """Wait; in a task. Where the driver cannot be reached, do without.
@@ -149,6 +149,11 @@ def count(connection: ControlConnection, message: CountSlots) -> SlotCount | Non
         return replace(found, left_s=since + found.left_s - now)
 
 
+def _can_be_short(spark: SparkSession) -> bool:
+    """Whether executors come and go, and can be counted from here."""
+    return context_of(spark) is not None and not is_local(spark)
+
+
 def _pause(timeout_s: float) -> bool:
     time.sleep(timeout_s)
     return False
@@ -163,7 +168,7 @@ def await_slots(
     any more, and says whether it is not. Where there are too few slots for as long as Spark would
     wait, the job is left to Spark.
     """
-    if context_of(spark) is None or is_local(spark):
+    if not _can_be_short(spark):
         return
     until: float | None = None
     while (found := count_now()) is not None and found.slots < workers:
@@ -176,10 +181,8 @@ def await_slots(
 
 def count_now() -> SlotCount | None:
     """The slots of this program's session; None if that is over, or Spark does not say."""
-    from pyspark import SparkContext
-
     try:
-        scheduler: Any = SparkContext._active_spark_context._jsc.sc()  # type: ignore[union-attr]
+        scheduler = java_context()
         profile = scheduler.resourceProfileManager().defaultResourceProfile()
         conf = scheduler.conf()
         limit_s = conf.getTimeAsSeconds(INTERVAL, "15s") * conf.getInt(CHECKS, 40)

@@ -402,6 +402,14 @@ def _parallelism(spark: SparkSession) -> int | None:
     return None if context is None else context.defaultParallelism
 
 
+def java_context() -> Any:
+    """Java's context of the classic session of this program; an exception where there is none."""
+    from pyspark import SparkContext
+
+    context: Any = SparkContext._active_spark_context
+    return context._jsc.sc()
+
+
 def context_of(spark: SparkSession) -> SparkContext | None:
     """The context of a classic session; one of Spark Connect has none."""
     from pyspark.errors import PySparkException

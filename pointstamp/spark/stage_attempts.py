@@ -12,7 +12,9 @@ Source: `FetchFailed` in `handleTaskCompletion` of Spark 4.3's `DAGScheduler`, a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pointstamp.spark.session import java_context
 
 if TYPE_CHECKING:
     from pointstamp.communication.control import ControlConnection
@@ -37,11 +39,8 @@ class AttemptCheck:
 
 def can_meet(connection: ControlConnection, message: AttemptCheck) -> bool:
     """Answer a task; in the driver."""
-    from pyspark import SparkContext
-
     try:
-        scheduler: Any = SparkContext._active_spark_context._jsc.sc()  # type: ignore[union-attr]
-        store = scheduler.statusStore()
+        store = java_context().statusStore()
         last = store.lastStageAttempt(message.stage)
         # Those of one attempt meet before any ends.
         if last.numFailedTasks() or last.numKilledTasks() or last.numCompleteTasks():
